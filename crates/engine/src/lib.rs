@@ -1,0 +1,142 @@
+//! The engine: a complete io_uring in user space. See docs/ARCHITECTURE.md.
+//!
+//! Its surface is three calls that mirror the three system calls, and what a front
+//! door needs to keep a ring's file descriptor alive: map, duplicate, close.
+//! The engine knows nothing of seccomp, preloading or the command line.
+
+pub mod errno;
+
+pub use errno::Errno;
+
+/// Where the engine keeps its file descriptors, all above what programs expect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FdLayout {
+    /// Ring descriptors are in `ring_base..ring_end`; a front door's seccomp filter
+    /// traps calls that name a descriptor of this range.
+    pub ring_base: i32,
+    /// See `ring_base`.
+    pub ring_end: i32,
+    /// Everything else of the engine's is at or above this number.
+    pub private_min: i32,
+}
+
+/// The extra sixth argument by which the engine's own close, dup, fcntl, read and epoll_ctl
+/// calls on ring descriptors tell a seccomp filter to let them through.
+pub const PASS_MAGIC: u32 = 0x616e_7972;
+
+/// The calling thread, as the front door knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Caller {
+    /// Thread id (`gettid(2)`).
+    pub tid: i32,
+    /// The signal mask the program had when it made the call, to be installed while the
+    /// engine waits. `None` if the front door did not block signals.
+    pub mask: Option<u64>,
+}
+
+/// What a front door decides once.
+pub struct Config {
+    /// Where file descriptors go.
+    pub fds: FdLayout,
+    /// Workers are raw threads that never touch libc's thread-local storage: needed where calls arrive in a
+    /// signal handler. Needs a global allocator that is not libc's.
+    pub raw_threads: bool,
+    /// The signal that interrupts a worker's blocking call. The front door installs a handler
+    /// for it, without SA_RESTART, that calls [`on_interrupt`].
+    pub interrupt_signal: i32,
+}
+
+/// To be called by the handler of `Config::interrupt_signal` with its third argument.
+///
+/// # Safety
+/// `ucontext` is the pointer the kernel handed to the handler.
+pub unsafe fn on_interrupt(_ucontext: *mut core::ffi::c_void) {}
+
+/// One process's engine.
+pub struct Engine {}
+
+#[allow(unused_variables)]
+impl Engine {
+    /// Makes an engine: no thread, no file descriptor.
+    pub fn new(config: Config) -> Engine {
+        Engine {}
+    }
+    /// `io_uring_setup(2)`; `params` is the program's pointer.
+    pub fn setup(&self, caller: &Caller, entries: u32, params: usize) -> Result<u32, Errno> {
+        Err(Errno::NOSYS)
+    }
+    /// `io_uring_enter(2)`.
+    #[allow(clippy::too_many_arguments)]
+    pub fn enter(&self, caller: &Caller, fd: u32, to_submit: u32, min_complete: u32, flags: u32, arg: usize, argsz: usize) -> Result<u32, Errno> {
+        Err(Errno::NOSYS)
+    }
+    /// `io_uring_register(2)`.
+    pub fn register(&self, caller: &Caller, fd: u32, opcode: u32, arg: usize, nr_args: u32) -> Result<u32, Errno> {
+        Err(Errno::NOSYS)
+    }
+    /// Whether `fd` is a ring of this process.
+    pub fn is_ring(&self, fd: i32) -> bool {
+        false
+    }
+    /// `mmap(2)` of a ring descriptor.
+    pub fn mmap(&self, fd: i32, addr: usize, len: usize, prot: u32, flags: u32, offset: u64) -> Result<usize, Errno> {
+        Err(Errno::BADF)
+    }
+    /// `close(2)`; `None` if `fd` is not a ring (then nothing was done).
+    pub fn close(&self, fd: i32) -> Option<Result<u32, Errno>> {
+        None
+    }
+    /// `dup(2)`, `dup2/dup3(2)` (with `to`), `fcntl(F_DUPFD…)`; `None` if `fd` is not a ring.
+    pub fn dup(&self, fd: i32, to: Option<i32>, cloexec: bool) -> Option<Result<u32, Errno>> {
+        None
+    }
+    /// The program puts this ring into a poll set (poll, select, epoll_ctl): from now on the descriptor's
+    /// readiness follows the completion queue. Does nothing if `fd` is not a ring.
+    pub fn watch(&self, fd: i32) {}
+    /// The program is about to wait in poll, select or epoll_wait: drops the readiness of watched rings whose completion
+    /// queue was emptied. Cheap when no ring is watched.
+    pub fn refresh_readiness(&self) {}
+    /// A thread of the program ends.
+    pub fn thread_exit(&self, tid: i32) {}
+    /// The process changed its credentials: idle workers are replaced.
+    pub fn credentials_changed(&self) {}
+    /// The program's own soft RLIMIT_NOFILE, if the engine had to raise the real one.
+    pub fn program_nofile_soft(&self) -> Option<u64> {
+        None
+    }
+    /// In the child after fork: closes the inherited private descriptors. Called on the parent's (copied) engine,
+    /// which is not used otherwise afterwards.
+    pub fn forget_in_child(&self) {}
+    /// Counters, to be printed at exit.
+    pub fn stats(&self) -> Stats {
+        Stats::default()
+    }
+}
+
+/// Counters of one process. All are totals since the first ring.
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    /// Rings made.
+    pub rings: u64,
+    /// (opcode name, SQEs submitted, CQEs posted, completed inline, polled, by a worker, by kernel AIO), for opcodes that were used.
+    pub ops: Vec<OpStats>,
+    /// CQEs that went through the overflow list.
+    pub overflow: u64,
+    /// Wake-ups sent to waiting threads.
+    pub wakeups: u64,
+    /// Most workers alive at once.
+    pub workers_max: u64,
+}
+
+/// Counters of one opcode.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)]
+pub struct OpStats {
+    pub name: &'static str,
+    pub submitted: u64,
+    pub posted: u64,
+    pub inline: u64,
+    pub polled: u64,
+    pub worker: u64,
+    pub aio: u64,
+}

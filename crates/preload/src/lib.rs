@@ -1,0 +1,1 @@
+//! Preload front door.
