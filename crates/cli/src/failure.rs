@@ -24,7 +24,8 @@ impl Failure {
     }
     /// The command line is wrong: the parser's text on one line.
     pub fn usage(text: &str) -> Failure {
-        let text = text.split("\n\nUsage:").next().unwrap_or(text);
+        let end = ["\n\nUsage:", "\n\nFor more"].iter().filter_map(|end| text.find(end)).min();
+        let text = &text[..end.unwrap_or(text.len())];
         let words: Vec<&str> = text.trim_start_matches("error: ").split_whitespace().collect();
         Failure::own(format!("{}; see 'anyring --help'", words.join(" ")))
     }

@@ -16,6 +16,7 @@ mod uring;
 use anyring_front::settings::Choice;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser;
+use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use failure::Failure;
 use std::ffi::OsString;
@@ -75,6 +76,9 @@ fn main_with(args: impl Iterator<Item = OsString>) -> Result<(), Failure> {
         Ok(Cli { command: Command::Doctor { json } }) => doctor::doctor(json),
         Err(message) if !message.use_stderr() => {
             message.print().map_err(|error| Failure::own(format!("cannot print: {error}")))
+        }
+        Err(message) if message.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            Err(Failure::own("no command given; see 'anyring --help'"))
         }
         Err(message) => Err(Failure::usage(&message.to_string())),
     }
