@@ -189,6 +189,22 @@ impl Ring {
         out
     }
 
+    /// Waits again and again until `n` CQEs came, 2 s at most each: a fired timeout or a
+    /// batch of task work may end one wait early.
+    pub fn collect(&self, n: usize) -> Vec<Cqe> {
+        let mut out = self.take();
+        while out.len() < n && self.wait((n - out.len()) as u32, 2000) == 0 {
+            out.extend(self.take());
+        }
+        out
+    }
+
+    /// Submits and collects: text in the order the CQEs came.
+    pub fn gather(&self, n: usize) -> String {
+        let s = self.submit();
+        format!("{} {}", res(s), show(&self.collect(n)))
+    }
+
     /// The CQE at an index of the CQ.
     pub fn cqe_at(&self, index: u32) -> Cqe {
         let slot = (index & (self.p.cq_entries - 1)) as usize;

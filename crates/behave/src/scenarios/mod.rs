@@ -2,11 +2,30 @@
 
 use crate::scenario::Scenario;
 
+mod cancels;
+mod drain;
+mod link_timeouts;
+mod links;
 mod matrix;
 mod matrix_base;
+mod overflow;
+mod polls;
 mod setup;
+mod submit;
+mod timeouts;
 
-const TOPICS: &[&[Scenario]] = &[setup::SCENARIOS, matrix::SCENARIOS];
+const TOPICS: &[&[Scenario]] = &[
+    setup::SCENARIOS,
+    submit::SCENARIOS,
+    links::SCENARIOS,
+    drain::SCENARIOS,
+    timeouts::SCENARIOS,
+    link_timeouts::SCENARIOS,
+    cancels::SCENARIOS,
+    polls::SCENARIOS,
+    overflow::SCENARIOS,
+    matrix::SCENARIOS,
+];
 
 /// Every scenario.
 pub fn all() -> impl Iterator<Item = &'static Scenario> {
