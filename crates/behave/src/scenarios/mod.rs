@@ -4,15 +4,20 @@ use crate::scenario::Scenario;
 
 mod cancels;
 mod drain;
+mod eventfds;
+mod issuer;
+mod kbufs;
 mod link_timeouts;
 mod links;
 mod matrix;
 mod matrix_base;
 mod overflow;
 mod polls;
+mod resources;
 mod setup;
 mod submit;
 mod timeouts;
+mod waits;
 
 const TOPICS: &[&[Scenario]] = &[
     setup::SCENARIOS,
@@ -24,6 +29,11 @@ const TOPICS: &[&[Scenario]] = &[
     cancels::SCENARIOS,
     polls::SCENARIOS,
     overflow::SCENARIOS,
+    waits::SCENARIOS,
+    issuer::SCENARIOS,
+    eventfds::SCENARIOS,
+    kbufs::SCENARIOS,
+    resources::SCENARIOS,
     matrix::SCENARIOS,
 ];
 

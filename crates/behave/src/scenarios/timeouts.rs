@@ -154,7 +154,7 @@ fn now(clock: libc::clockid_t, plus_ms: i64) -> usize {
     // SAFETY: a valid timespec.
     unsafe { libc::clock_gettime(clock, &mut t) };
     let ns = t.tv_nsec + plus_ms * 1_000_000;
-    mem::ts(t.tv_sec + ns / 1_000_000_000, ns % 1_000_000_000)
+    mem::ts(t.tv_sec + ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000))
 }
 
 fn timeout_clocks(cx: &mut Cx) {
