@@ -20,12 +20,15 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Failed, Trial};
 use place::{Desk, Place};
 
+/// What a job does at its desk; it fails with a message.
+type Work = Box<dyn Fn(&Desk) -> Result<(), String> + Send>;
+
 /// One program's work, with its checks.
 struct Job {
     name: String,
     /// Why the job cannot be done on this machine.
     missing: Option<String>,
-    run: Box<dyn Fn(&Desk) -> Result<(), String> + Send>,
+    run: Work,
 }
 
 impl Job {

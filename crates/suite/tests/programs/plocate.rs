@@ -68,7 +68,7 @@ fn build_database(desk: &Desk) -> Result<(), String> {
 }
 
 fn find(desk: &Desk, options: &[&str]) -> Result<Vec<String>, String> {
-    let mut command = desk.command("plocate")?;
+    let mut command = desk.set_id_command("plocate")?;
     command.args(options).args(["-d", "names.db", "needle"]);
     let outcome = desk.run(&mut command, LIMIT_SECONDS)?;
     let mut found: Vec<String> = outcome.output.lines().map(String::from).collect();
