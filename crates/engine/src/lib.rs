@@ -24,7 +24,7 @@ mod setup_call;
 
 pub use errno::Errno;
 
-use anyring_uapi::enter as uapi_enter;
+use anyring_uapi::{enter as uapi_enter, setup as uapi_setup};
 use engine::Inner;
 use std::sync::Arc;
 
@@ -128,7 +128,14 @@ impl Engine {
 
     /// `mmap(2)` of a ring descriptor.
     pub fn mmap(&self, fd: i32, addr: usize, len: usize, prot: u32, flags: u32, offset: u64) -> Result<usize, Errno> {
-        self.inner.ring_or_error(fd)?.mem.map(addr, len, prot, flags, offset)
+        let ring = self.inner.ring_or_error(fd)?;
+        match uapi_setup::pbuf_group(offset) {
+            Some(group) => {
+                let memory = ring.state.lock().groups.shared(group).ok_or(Errno::NOMEM)?;
+                memory.map_again(addr, len, prot, flags)
+            }
+            None => ring.mem.map(addr, len, prot, flags, offset),
+        }
     }
 
     /// `close(2)`; `None` if `fd` is not a ring (then nothing was done).

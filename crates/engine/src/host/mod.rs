@@ -8,6 +8,7 @@
 
 pub mod creds;
 pub mod fd;
+pub mod guard;
 pub mod mem;
 pub mod poll;
 pub mod rw;

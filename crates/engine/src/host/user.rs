@@ -22,6 +22,7 @@ pod!(u8, u16, u32, u64, i32, i64, usize, Iovec, super::rw::Msghdr);
 pod!(anyring_uapi::Sqe, anyring_uapi::Params, anyring_uapi::GeteventsArg, anyring_uapi::enter::Timespec);
 pod!(anyring_uapi::register::RsrcRegister, anyring_uapi::register::RsrcUpdate2);
 pod!(anyring_uapi::register::Restriction, anyring_uapi::register::SyncCancel);
+pod!(anyring_uapi::register::BufReg, anyring_uapi::register::BufStatus);
 pod!(anyring_uapi::register::Probe, anyring_uapi::register::ProbeOp);
 // SAFETY: an array of such values is such a value.
 unsafe impl<T: Pod, const N: usize> Pod for [T; N] {}

@@ -15,6 +15,7 @@ pub mod nop;
 pub mod open;
 pub mod path;
 pub mod poll;
+pub mod read_multishot;
 pub mod rw;
 pub mod splice;
 pub mod sync;
@@ -62,6 +63,27 @@ pub enum Op {
     Cancel(cancel::Cancel),
 }
 
+impl Op {
+    /// Posts CQEs until it ends. A multishot poll or timeout is its own affair and not meant.
+    pub fn is_multishot(&self) -> bool {
+        match self {
+            Op::Accept(accept) => accept.multishot,
+            Op::Transfer(transfer) => transfer.multishot(),
+            Op::Msg(msg) => msg.multishot(),
+            Op::Rw(rw) => rw.multishot(),
+            _ => false,
+        }
+    }
+    /// Waits for room rather than for data.
+    pub fn sends(&self) -> bool {
+        match self {
+            Op::Transfer(transfer) => transfer.sends(),
+            Op::Msg(msg) => msg.sends(),
+            _ => false,
+        }
+    }
+}
+
 /// What an attempt came to.
 #[derive(Debug)]
 pub enum Issue {
@@ -69,6 +91,10 @@ pub enum Issue {
     Done(i32, u32),
     /// Wait until the file reports one of these poll events, then issue again.
     Poll(u32),
+    /// A multishot request has a result that is not its last: to be posted, then issue again.
+    More(i32, u32),
+    /// Others get a turn; then, at once if the file is still ready for these events, issue again.
+    Yield(u32),
     /// Issue again in a worker.
     Worker,
     /// A poll request: wait for its events.
@@ -204,6 +230,16 @@ impl Ctx<'_> {
             // SAFETY: vouched for by the caller.
             None => unsafe { host::syscall(nr, args) },
         }
+    }
+
+    /// A system call that has no non-blocking form, where it must not wait: see [`host::guard`].
+    ///
+    /// # Safety
+    /// As for [`host::syscall`].
+    pub unsafe fn bounded_call(&self, nr: host::Nr, args: [usize; 6]) -> Result<usize, Errno> {
+        let engine = self.ring.engine.upgrade().ok_or(Errno::BADFD)?;
+        // SAFETY: vouched for by the caller.
+        unsafe { engine.guards.call(engine.config.interrupt_signal, nr, args) }
     }
 
     /// Runs `f` on the ring's state, taking its lock in a worker.

@@ -8,6 +8,7 @@ use crate::host::rw::Iovec;
 use crate::host::{self, fd, nr, poll, user};
 use crate::limits::{IOV_MAX, RW_BYTES_MAX};
 use crate::registered::buffers::FixedBuffer;
+use crate::registered::groups::Take;
 use crate::req::Req;
 use crate::Errno;
 use anyring_uapi::{op, sqe, Sqe};
@@ -40,6 +41,17 @@ pub struct Rw {
     buffer: Option<Arc<FixedBuffer>>,
     /// Protection information was asked for, which no file here has.
     attributes: bool,
+    /// Posts CQEs until it ends.
+    pub multishot: bool,
+    /// A multishot has posted since it last waited.
+    pub posted: bool,
+}
+
+impl Rw {
+    /// Posts CQEs until it ends.
+    pub fn multishot(&self) -> bool {
+        self.multishot
+    }
 }
 
 /// The priority classes that Linux knows; a level without a class is none.
@@ -61,11 +73,9 @@ fn check_attributes(sqe: &Sqe) -> Result<bool, Errno> {
 
 fn prep(sqe: &Sqe, write: bool, memory: Memory) -> Result<Op, Errno> {
     check_ioprio(sqe.ioprio)?;
-    if sqe.op_flags & RWF_HIPRI != 0 {
-        return Err(Errno::INVAL);
-    }
     let attributes = check_attributes(sqe)?;
-    Ok(Op::Rw(Rw { write, memory, offset: sqe.off as i64, flags: sqe.op_flags, done: 0, buffer: None, attributes }))
+    let (offset, flags) = (sqe.off as i64, sqe.op_flags);
+    Ok(Op::Rw(Rw { write, memory, offset, flags, done: 0, buffer: None, attributes, multishot: false, posted: false }))
 }
 
 fn one(sqe: &Sqe) -> Memory {
@@ -92,7 +102,8 @@ fn many(sqe: &Sqe) -> Result<Memory, Errno> {
     Ok(Memory::Many(vecs))
 }
 
-fn prep_read(sqe: &Sqe) -> Result<Op, Errno> {
+/// READ.
+pub fn prep_read(sqe: &Sqe) -> Result<Op, Errno> {
     prep(sqe, false, one(sqe))
 }
 fn prep_write(sqe: &Sqe) -> Result<Op, Errno> {
@@ -153,7 +164,10 @@ fn choose_buffer(req: &mut Req, ctx: &mut Ctx<'_>, max: usize) -> Result<Option<
         Some(buf) => buf,
         None => {
             let group = req.buf;
-            let buf = ctx.with_state(|st| st.groups.select(group, max))?;
+            // What cannot wait for readiness keeps its buffer from here on.
+            let keeps = ctx.may_block() || is_on_disk(req.file.raw());
+            let take = if keeps { Take::Hold } else { Take::Peek };
+            let buf = ctx.with_state(|st| st.groups.select(group, max, take))?;
             req.selected = Some(buf);
             buf
         }
@@ -161,11 +175,17 @@ fn choose_buffer(req: &mut Req, ctx: &mut Ctx<'_>, max: usize) -> Result<Option<
     Ok(Some(Iovec { base: buf.addr, len: buf.len }))
 }
 
-/// Puts an unused buffer back before the request waits for its file.
+/// Puts an unused buffer back before the request waits for its file, if it can be put back.
 pub fn return_buffer(req: &mut Req, ctx: &mut Ctx<'_>) {
     if let Some(buf) = req.selected.take() {
-        ctx.with_state(|st| st.groups.put_back(buf));
+        if !ctx.with_state(|st| st.groups.put_back(buf)) {
+            req.selected = Some(buf);
+        }
     }
+}
+
+fn is_on_disk(file: i32) -> bool {
+    fd::stat(file).is_ok_and(|s| s.is_regular() || s.is_block())
 }
 
 /// Holds the registered buffer that a fixed transfer names; EFAULT for none, or a range outside.
@@ -180,7 +200,8 @@ fn hold_buffer(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<(), Errno> {
     Ok(())
 }
 
-fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
+/// One attempt.
+pub fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     match try_issue(req, ctx) {
         Ok(issue) => issue,
         Err(e) => Issue::err(e),
@@ -195,6 +216,7 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
     }
     let max = rw.memory.total();
     let user_nowait = rw.flags & RWF_NOWAIT != 0;
+    let hipri = rw.flags & RWF_HIPRI != 0;
     hold_buffer(req, ctx)?;
     let direct = status & nr::O_DIRECT != 0;
     if direct && !ctx.may_block() && !user_nowait {
@@ -202,6 +224,9 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
         return Ok(Issue::Worker);
     }
     let chosen = choose_buffer(req, ctx, max)?;
+    if hipri {
+        return Err(Errno::INVAL);
+    }
     let outcome = if ctx.may_block() { blocking(req, ctx, chosen, status) } else { inline(req, ctx, chosen, status) };
     if matches!(outcome, Issue::Poll(_) | Issue::Worker) && done(req) == 0 {
         return_buffer(req, ctx);
@@ -234,6 +259,25 @@ fn transfer(req: &Req, ctx: &Ctx<'_>, chosen: Option<Iovec>, extra: u32) -> Resu
     let args = [req.file.raw() as usize, vecs, count, offset as usize, 0, (rw.flags | extra) as usize];
     // SAFETY: the vectors are the engine's own; what they point to is the program's, which the kernel checks.
     unsafe { ctx.call(number, args) }
+}
+
+/// A read that is not to wait, of a file without a non-blocking form that reported readiness.
+pub fn bounded(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
+    let chosen = match choose_buffer(req, ctx, 0) {
+        Ok(chosen) => chosen.unwrap_or_default(),
+        Err(e) => return Issue::err(e),
+    };
+    let args = [req.file.raw() as usize, &raw const chosen as usize, 1, usize::MAX, 0, 0];
+    // SAFETY: the vector is a local; what it points to is the program's, which the kernel checks.
+    match unsafe { ctx.bounded_call(nr::__NR_preadv2, args) } {
+        Ok(0) => Issue::Done(0, 0),
+        Ok(n) => Issue::More(n as i32, 0),
+        Err(Errno::INTR | Errno::AGAIN) => {
+            return_buffer(req, ctx);
+            Issue::Poll(readiness(req))
+        }
+        Err(e) => Issue::err(e),
+    }
 }
 
 /// Bytes asked for in all.

@@ -1,6 +1,6 @@
 //! The table of operations, in the order of their numbers.
 
-use super::{cancel, epoll, files_update, kbuf, net, nop, open, path, poll, rw, splice, sync, timeout};
+use super::{cancel, epoll, files_update, kbuf, net, nop, open, path, poll, read_multishot, rw, splice, sync, timeout};
 use super::{OpDef, Support};
 use anyring_uapi::op;
 
@@ -53,9 +53,9 @@ pub static OPS: [OpDef; op::COUNT] = [
     OpDef::unsupported("GETXATTR", op::GETXATTR),
     net::SOCKET,
     OpDef::unsupported("URING_CMD", op::URING_CMD),
-    OpDef::unsupported("SEND_ZC", op::SEND_ZC),
-    OpDef::unsupported("SENDMSG_ZC", op::SENDMSG_ZC),
-    OpDef::unsupported("READ_MULTISHOT", op::READ_MULTISHOT),
+    net::SEND_ZC,
+    net::SENDMSG_ZC,
+    read_multishot::READ_MULTISHOT,
     OpDef::unsupported("WAITID", op::WAITID),
     OpDef::unsupported("FUTEX_WAIT", op::FUTEX_WAIT),
     OpDef::unsupported("FUTEX_WAKE", op::FUTEX_WAKE),

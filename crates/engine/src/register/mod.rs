@@ -3,6 +3,7 @@
 pub mod buffers;
 pub mod files;
 pub mod misc;
+pub mod pbuf;
 pub mod ring_fds;
 
 use crate::engine::Inner;
@@ -77,6 +78,9 @@ fn dispatch(call: &Call<'_>, opcode: u32) -> Result<u32, Errno> {
         RING_FDS => ring_fds::register(call),
         UNREGISTER_RING_FDS => ring_fds::unregister(call),
         SYNC_CANCEL => misc::sync_cancel(call),
+        PBUF_RING => pbuf::register(call),
+        UNREGISTER_PBUF_RING => pbuf::unregister(call),
+        PBUF_STATUS => pbuf::status(call),
         CLOCK => misc::clock(call),
         QUERY => misc::query(call.arg, call.nr),
         _ => Err(Errno::INVAL),

@@ -3,7 +3,8 @@
 use super::pending::{Pending, TimerKind};
 use super::state::State;
 use super::Ring;
-use crate::host::fd;
+use crate::host::{fd, poll};
+use crate::limits::SHOTS_MAX;
 use crate::ops::{Ctx, FileUse, Issue, Op};
 use crate::req::{FileRef, Key, Req, Via};
 use crate::task::Task;
@@ -29,9 +30,21 @@ impl Ring {
         self.settle(st, task, req, outcome);
     }
 
-    /// One non-blocking attempt.
+    /// A non-blocking attempt; a multishot request goes on until it has to wait, or to let others have a turn.
     pub fn attempt(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, req: &mut Req) -> Issue {
-        (req.def.issue)(req, &mut Ctx { ring: self, st: Some(st), blocking: None, task })
+        for _ in 0..SHOTS_MAX {
+            match (req.def.issue)(req, &mut Ctx { ring: self, st: Some(st), blocking: None, task }) {
+                Issue::More(res, flags) => {
+                    let flags = flags | self.put_buffer_away(st, req, res);
+                    if !self.post_shot(st, req, res, flags) {
+                        // No room: the request ends, its last CQE goes to the backlog.
+                        return Issue::Done(res, flags);
+                    }
+                }
+                outcome => return outcome,
+            }
+        }
+        Issue::Yield(if req.op.sends() { poll::OUT } else { poll::IN })
     }
 
     /// Acts on an attempt's outcome.
@@ -39,6 +52,12 @@ impl Ring {
         match outcome {
             Issue::Done(res, flags) => self.complete(st, req, res, flags),
             Issue::Poll(events) => self.arm_retry(st, task, req, events),
+            Issue::Yield(events) => {
+                self.arm_retry(st, task, req, events);
+                st.fresh_multishot |= !self.defers();
+            }
+            // Only `attempt` issues what may post more.
+            Issue::More(..) => self.complete(st, req, Errno::INVAL.res(), 0),
             Issue::Worker => self.send_to_worker(st, task, req),
             Issue::ArmPoll => self.arm_poll_request(st, req),
             Issue::ArmTimer => self.arm_timer(st, req, TimerKind::Timeout),
@@ -80,7 +99,7 @@ impl Ring {
     /// Whether the inline attempt is skipped.
     fn wants_worker(&self, req: &Req) -> bool {
         let def = req.def;
-        if def.on_ring {
+        if def.on_ring || req.multishot {
             return false;
         }
         if def.always_async || req.creds.is_some() {
@@ -159,7 +178,7 @@ impl Ring {
     /// Issues a request again after its file became ready for the `tries`th time.
     pub fn retry(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, req: &mut Req, tries: u32) -> Issue {
         req.via = Via::Polled;
-        if tries > SPURIOUS_MAX && !self.is_socket_like(req) {
+        if tries > SPURIOUS_MAX && !req.multishot && !self.is_socket_like(req) {
             return Issue::Worker;
         }
         self.attempt(st, task, req)

@@ -1,6 +1,6 @@
 //! CONNECT.
 
-use super::{must_be_zero, sockopt, Ctx, Issue, Op, OpDef};
+use super::{must_be_zero, socket as sock, Ctx, Issue, Op, OpDef};
 use crate::host::{fd, nr, poll, user};
 use crate::req::Req;
 use crate::Errno;
@@ -72,7 +72,7 @@ fn outcome(socket: i32) -> Issue {
     if matches!(poll::ready(socket, poll::OUT), Ok(0)) {
         return Issue::Poll(poll::OUT);
     }
-    match sockopt(socket, SO_ERROR) {
+    match sock::option(socket, SO_ERROR) {
         Ok(error) => Issue::Done(-error, 0),
         Err(e) => Issue::err(e),
     }
