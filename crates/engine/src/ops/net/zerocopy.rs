@@ -33,11 +33,13 @@ pub fn notification(sqe: &Sqe) -> Option<i32> {
     if !zerocopy || sqe.addr3 != 0 || sqe.pad2 != 0 || sqe.flags & sqe::CQE_SKIP_SUCCESS != 0 {
         return None;
     }
-    Some(if sqe.ioprio & SEND_ZC_REPORT_USAGE != 0 { USAGE_COPIED as i32 } else { 0 })
+    let reports = sqe.ioprio & SEND_ZC_REPORT_USAGE != 0 && sqe.ioprio & !KNOWN == 0;
+    Some(if reports { USAGE_COPIED as i32 } else { 0 })
 }
 
+const KNOWN: u16 = RECVSEND_POLL_FIRST | RECVSEND_FIXED_BUF | SEND_ZC_REPORT_USAGE | SEND_VECTORIZED;
+
 fn check(sqe: &Sqe) -> Result<Zerocopy, Errno> {
-    const KNOWN: u16 = RECVSEND_POLL_FIRST | RECVSEND_FIXED_BUF | SEND_ZC_REPORT_USAGE | SEND_VECTORIZED;
     if notification(sqe).is_none() || sqe.ioprio & !KNOWN != 0 {
         return Err(Errno::INVAL);
     }
