@@ -25,7 +25,7 @@ mod setup_call;
 pub use errno::Errno;
 
 use anyring_uapi::{enter as uapi_enter, setup as uapi_setup};
-use engine::Inner;
+pub(crate) use engine::Inner;
 use std::sync::Arc;
 
 /// Where the engine keeps its file descriptors, all above what programs expect.

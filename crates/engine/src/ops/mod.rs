@@ -10,6 +10,7 @@ pub mod cancel;
 pub mod epoll;
 pub mod files_update;
 pub mod kbuf;
+pub mod msg_ring;
 pub mod net;
 pub mod nop;
 pub mod open;
@@ -56,6 +57,8 @@ pub enum Op {
     FilesUpdate(files_update::Update),
     Provide(kbuf::Provide),
     Remove(kbuf::Remove),
+    MsgRing(msg_ring::Message),
+    Command(net::command::Command),
     Poll(poll::Add),
     PollRemove(poll::Remove),
     Timeout(timeout::Timeout),

@@ -1,6 +1,6 @@
 //! The table of operations, in the order of their numbers.
 
-use super::{cancel, epoll, files_update, kbuf, net, nop, open, path, poll, read_multishot, rw, splice, sync, timeout};
+use super::{cancel, epoll, files_update, kbuf, msg_ring, net, nop, open, path, poll, read_multishot, rw, splice, sync, timeout};
 use super::{OpDef, Support};
 use anyring_uapi::op;
 
@@ -46,13 +46,13 @@ pub static OPS: [OpDef; op::COUNT] = [
     path::MKDIRAT,
     path::SYMLINKAT,
     path::LINKAT,
-    OpDef::unsupported("MSG_RING", op::MSG_RING),
+    msg_ring::MSG_RING,
     OpDef::unsupported("FSETXATTR", op::FSETXATTR),
     OpDef::unsupported("SETXATTR", op::SETXATTR),
     OpDef::unsupported("FGETXATTR", op::FGETXATTR),
     OpDef::unsupported("GETXATTR", op::GETXATTR),
     net::SOCKET,
-    OpDef::unsupported("URING_CMD", op::URING_CMD),
+    net::command::URING_CMD,
     net::SEND_ZC,
     net::SENDMSG_ZC,
     read_multishot::READ_MULTISHOT,

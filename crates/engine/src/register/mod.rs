@@ -35,7 +35,11 @@ pub fn register(engine: &Arc<Inner>, caller: &Caller, fd: u32, opcode: u32, arg:
         return Err(Errno::INVAL);
     }
     if fd == u32::MAX {
-        return if opcode == QUERY { misc::query(arg, nr) } else { Err(Errno::INVAL) };
+        return match opcode {
+            QUERY => misc::query(arg, nr),
+            SEND_MSG_RING => misc::send_msg_ring(engine, arg, nr),
+            _ => Err(Errno::INVAL),
+        };
     }
     let ring = if by_index { ring_fds::find(engine, caller, fd)? } else { engine.ring_or_error(fd as i32)? };
     {

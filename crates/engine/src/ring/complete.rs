@@ -135,6 +135,7 @@ impl Ring {
         if !self.tw_pending.load(Ordering::Acquire) {
             return;
         }
+        self.empty_inbox(st);
         let mut left = limit.unwrap_or(usize::MAX);
         while left > 0 {
             let Some(work) = st.tw.pop_front() else { break };
@@ -158,6 +159,10 @@ impl Ring {
         }
         if st.tw.is_empty() {
             self.tw_pending.store(false, Ordering::Release);
+            // What came in since is not overlooked: its sender sets the hint after filling the inbox.
+            if !self.inbox.lock().is_empty() {
+                self.tw_pending.store(true, Ordering::Release);
+            }
             self.mem.clear_sq_flags(setup::SQ_TASKRUN);
         }
     }

@@ -9,6 +9,7 @@ pub mod chain;
 pub mod complete;
 pub mod cq;
 pub mod enter;
+pub mod inbox;
 pub mod issue;
 pub mod pending;
 pub mod poll;
@@ -67,6 +68,9 @@ pub struct Ring {
     pub watched: AtomicBool,
     /// Task work waits (a hint, set under `state`).
     pub tw_pending: AtomicBool,
+    /// See [`inbox`].
+    pub inbox: Lock<Vec<Cqe>>,
+    disabled: AtomicBool,
     /// The reactor is to be told of events (its registration is armed).
     pub reactor_armed: AtomicBool,
     /// Wake-ups sent.
@@ -80,6 +84,7 @@ impl Ring {
     /// Builds a ring around its memory and eventfd.
     pub fn new(id: u64, flags: u32, mem: SharedRings, task: Arc<Task>, engine: Weak<Inner>, efd: OwnedFd, state: State) -> Ring {
         let cq = Cq::new(mem.geometry().cq_entries, flags);
+        let enabled = state.enabled;
         Ring {
             id,
             flags,
@@ -94,6 +99,8 @@ impl Ring {
             armed: AtomicU32::new(0),
             watched: AtomicBool::new(false),
             tw_pending: AtomicBool::new(false),
+            inbox: Lock::new(Vec::new()),
+            disabled: AtomicBool::new(!enabled),
             reactor_armed: AtomicBool::new(false),
             wakeups: AtomicU64::new(0),
             epfd: AtomicI32::new(-1),
@@ -102,6 +109,15 @@ impl Ring {
         }
     }
 
+    /// Not enabled yet.
+    pub fn is_disabled(&self) -> bool {
+        self.disabled.load(Ordering::Acquire)
+    }
+    /// ENABLE_RINGS.
+    pub fn enable(&self, st: &mut State) {
+        st.enabled = true;
+        self.disabled.store(false, Ordering::Release);
+    }
     /// A setup flag.
     #[inline]
     pub fn has(&self, flag: u32) -> bool {

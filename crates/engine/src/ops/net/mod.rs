@@ -1,5 +1,6 @@
 //! Sockets: SOCKET, ACCEPT, CONNECT, SHUTDOWN, and the transfers in [`transfer`] and [`msg`].
 
+pub mod command;
 pub mod connect;
 pub mod msg;
 pub mod shots;
@@ -8,7 +9,7 @@ pub mod transfer;
 pub mod zerocopy;
 
 use super::open::install;
-use super::{must_be_zero, Ctx, FileUse, Issue, Op, OpDef};
+use super::{must_be_zero, Ctx, FileUse, Issue, Op, OpDef, Support};
 use crate::host::fd::{self, OwnedFd};
 use crate::host::{nr, poll};
 use crate::req::Req;
