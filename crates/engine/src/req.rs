@@ -108,6 +108,8 @@ pub struct Req {
     pub via: Via,
     /// Registered credentials to use.
     pub creds: Option<Arc<Creds>>,
+    /// Its turn has come, be it to fail.
+    pub started: bool,
     /// The result of the notification that follows the result of a zero-copy send.
     pub notification: Option<i32>,
     /// Posts CQEs until it ends; no worker ever runs it.

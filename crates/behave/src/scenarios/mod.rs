@@ -11,9 +11,11 @@ mod link_timeouts;
 mod links;
 mod matrix;
 mod matrix_base;
+mod multishot;
 mod overflow;
 mod polls;
 mod resources;
+mod sends;
 mod setup;
 mod submit;
 mod timeouts;
@@ -33,6 +35,8 @@ const TOPICS: &[&[Scenario]] = &[
     issuer::SCENARIOS,
     eventfds::SCENARIOS,
     kbufs::SCENARIOS,
+    multishot::SCENARIOS,
+    sends::SCENARIOS,
     resources::SCENARIOS,
     matrix::SCENARIOS,
 ];

@@ -126,7 +126,8 @@ fn send_fd(message: &Message, target: &Arc<Ring>, ctx: &mut Ctx<'_>) -> Issue {
         Err(e) => return Issue::err(e),
     };
     if message.flags & CQE_SKIP == 0 {
-        if let Err(e) = target.receive(message.cqe(res)) {
+        let cqe = Cqe { user_data: message.user_data, res, flags: 0 };
+        if let Err(e) = target.receive(cqe) {
             return Issue::err(e);
         }
     }

@@ -128,13 +128,17 @@ impl BufRing {
         self.known.front().copied().ok_or(Errno::NOBUFS)
     }
 
-    /// Buffers from the head on that hold at most `bytes` (0 for no limit), at most `count` of them.
+    /// Buffers from the head on that hold at most `bytes` (0 for no limit), at most `count` of them. Only the first is
+    /// cut short: what is left of a later one would be lost.
     pub fn peek_many(&mut self, bytes: usize, count: usize) -> Result<Vec<Iovec>, Errno> {
         let mut out = Vec::new();
         let mut room = if bytes == 0 { usize::MAX } else { bytes };
         while out.len() < count && room > 0 {
             self.look(out.len() + 1)?;
             let Some(entry) = self.known.get(out.len()) else { break };
+            if entry.len > room && !out.is_empty() && !self.incremental {
+                break;
+            }
             let len = entry.len.min(room);
             room -= len;
             out.push(Iovec { base: entry.addr, len });
@@ -173,6 +177,9 @@ impl BufRing {
 
     /// The entry in memory tells the program what is left of a buffer.
     fn consume_pieces(&mut self, bytes: usize) -> bool {
+        if bytes == 0 {
+            return true;
+        }
         let mut left = bytes;
         while left > 0 {
             let at = self.slot(self.head);
@@ -285,7 +292,8 @@ mod tests {
         }
         page.set_tail(3);
         let mut ring = page.ring(4, false);
-        assert_eq!(ring.peek_many(12, 8).map(|v| v.len()), Ok(2));
+        assert_eq!(ring.peek_many(12, 8).map(|v| v.len()), Ok(1));
+        assert_eq!(ring.peek_many(16, 8).map(|v| v.len()), Ok(2));
         ring.consume(12, true);
         assert_eq!((ring.head(), ring.is_used_up(0), ring.is_used_up(1)), (2, false, true));
     }

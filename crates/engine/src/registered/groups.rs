@@ -100,7 +100,8 @@ impl Groups {
         match self.groups.get_mut(&group).ok_or(Errno::NOBUFS)? {
             Group::Legacy(queue) => {
                 let buf = queue.pop_front().ok_or(Errno::NOBUFS)?;
-                Ok(Selected { id: buf.id, addr: buf.addr, len: limit(buf.len), whole: buf.len, ..blank })
+                let last = queue.is_empty();
+                Ok(Selected { id: buf.id, addr: buf.addr, len: limit(buf.len), whole: buf.len, last, ..blank })
             }
             Group::Ring(ring) => {
                 let entry = ring.peek()?;

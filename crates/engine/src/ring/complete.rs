@@ -15,6 +15,11 @@ use anyring_uapi::{cqe, op, setup, Cqe};
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
 
+/// A read that finds the end has used its buffer; a receive, or a multishot, gives it back.
+fn keeps_buffer_at_end(op: &Op) -> bool {
+    matches!(op, Op::Rw(rw) if !rw.multishot)
+}
+
 impl Ring {
     /// Ends a request that the caller owns.
     pub fn complete(self: &Arc<Ring>, st: &mut State, mut req: Box<Req>, res: i32, mut flags: u32) {
@@ -41,7 +46,7 @@ impl Ring {
     /// A provided buffer is named in the CQE if it was used, and goes back if not.
     pub fn put_buffer_away(&self, st: &mut State, req: &mut Req, res: i32) -> u32 {
         match req.selected.take() {
-            Some(buf) if res > 0 => st.groups.used(buf, res as usize),
+            Some(buf) if res > 0 || (res == 0 && keeps_buffer_at_end(&req.op)) => st.groups.used(buf, res as usize),
             Some(buf) => {
                 st.groups.put_back(buf);
                 0
@@ -60,7 +65,9 @@ impl Ring {
         };
         let from_worker = req.via != Via::Inline;
         if let Some(usage) = req.notification {
-            let result = Cqe { user_data: req.user_data, res, flags: flags | cqe::F_MORE };
+            // The cancelled rest of a chain does not announce what follows.
+            let more = if req.started { cqe::F_MORE } else { 0 };
+            let result = Cqe { user_data: req.user_data, res, flags: flags | more };
             self.post(result, kind, from_worker);
             st.counts[req.def.code as usize].posted += 1;
             let notification = Cqe { user_data: req.user_data, res: usage, flags: cqe::F_NOTIF };

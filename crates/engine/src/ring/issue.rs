@@ -20,6 +20,7 @@ const SPURIOUS_MAX: u32 = 8;
 impl Ring {
     /// Starts a request whose turn has come.
     pub fn start(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, mut req: Box<Req>) {
+        req.started = true;
         if let Some(res) = req.early {
             return self.complete(st, req, res, 0);
         }

@@ -142,6 +142,7 @@ fn new_request(sqe: &Sqe) -> Req {
         via: Via::Inline,
         creds: None,
         multishot: false,
+        started: false,
         notification: None,
         task: None,
     }

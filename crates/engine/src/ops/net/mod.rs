@@ -103,7 +103,7 @@ fn issue_accept(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
             match install(ctx, OwnedFd::from_raw(new as i32), slot) {
                 Ok(res) if multishot => Issue::More(res, pending),
                 Ok(res) => Issue::Done(res, pending),
-                Err(e) => Issue::err(e),
+                Err(e) => Issue::Done(e.res(), pending),
             }
         }
     }

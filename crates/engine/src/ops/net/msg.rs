@@ -2,7 +2,7 @@
 
 use super::socket::{has_more, is_stream};
 use super::transfer::{check_multishot, without_buffer, MSG_DONTWAIT, MSG_NOSIGNAL, MSG_WAITALL};
-use super::zerocopy::Zerocopy;
+use super::zerocopy::{self, Zerocopy};
 use super::{shots, Ctx, Issue, Op, OpDef};
 use super::{RECVSEND_POLL_FIRST, RECV_MULTISHOT, SEND_VECTORIZED};
 use crate::host::rw::{Iovec, Msghdr};
@@ -197,7 +197,10 @@ pub fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
                 req.failed = true;
                 return Issue::Done(done as i32, 0);
             }
-            Err(e) => return Issue::err(e),
+            Err(e) => {
+                zerocopy::failed(req, e);
+                return Issue::err(e);
+            }
         }
     }
 }

@@ -26,6 +26,20 @@ pub fn is_byte_stream(socket: i32) -> bool {
     option(socket, SO_TYPE) == Ok(STREAM)
 }
 
+const SO_DOMAIN: u32 = 39;
+
+/// Internet sockets, of which version whatever.
+pub fn is_inet(socket: i32) -> Result<bool, Errno> {
+    const INET: i32 = 2;
+    const INET6: i32 = 10;
+    Ok(matches!(option(socket, SO_DOMAIN)?, INET | INET6))
+}
+
+/// TCP counts the end of its stream as something that waits.
+pub fn tells_end(socket: i32, done: usize, wanted: usize) -> bool {
+    done == 0 && wanted > 0 && is_byte_stream(socket) && is_inet(socket) == Ok(true)
+}
+
 /// Whether bytes wait in a stream.
 pub fn has_more(socket: i32) -> bool {
     const FIONREAD: usize = 0x541b;

@@ -5,7 +5,7 @@
 //! and one CQE, whose flags name the first of them.
 
 use super::connect::read_address;
-use super::zerocopy::Zerocopy;
+use super::zerocopy::{self, Zerocopy};
 use super::{socket, Ctx, Issue, Op, OpDef};
 use super::{RECVSEND_BUNDLE, RECVSEND_POLL_FIRST, RECV_MULTISHOT, SEND_VECTORIZED};
 use crate::host::rw::{Iovec, Msghdr};
@@ -198,7 +198,10 @@ pub fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
                 req.failed = true;
                 return Issue::Done(done as i32, 0);
             }
-            Err(e) => return Issue::err(e),
+            Err(e) => {
+                zerocopy::failed(req, e);
+                return Issue::err(e);
+            }
         }
     }
 }
@@ -216,7 +219,7 @@ fn wait_with_buffer(req: &mut Req, ctx: &mut Ctx<'_>) {
 
 /// A call brought something, or the end: is it the last result?
 fn transferred(req: &mut Req, ctx: &mut Ctx<'_>, wanted: usize) -> Issue {
-    let (socket, inline, buffers_left) = (req.file.raw(), req.via == Via::Inline, req.selected.is_some_and(|b| !b.last));
+    let (socket, inline, buffers_left) = (req.file.raw(), req.via == Via::Inline, !req.selected.is_some_and(|b| b.last));
     let Op::Transfer(t) = &mut req.op else { return Issue::err(Errno::INVAL) };
     let done = t.done;
     if t.send {
@@ -228,10 +231,11 @@ fn transferred(req: &mut Req, ctx: &mut Ctx<'_>, wanted: usize) -> Issue {
         }
         return Issue::Done(done as i32, 0);
     }
-    let more = done == wanted && done > 0 && socket::has_more(socket);
+    let more = done == wanted && done > 0 && socket::has_more(socket) || socket::tells_end(socket, done, wanted);
     let flags = if more { cqe::F_SOCK_NONEMPTY } else { 0 };
     if let Some(total) = &mut t.total {
-        *total = total.saturating_sub(done as u32);
+        // Beyond what a signed integer holds, the first result is the last.
+        *total = if *total > i32::MAX as u32 { 0 } else { total.saturating_sub(done as u32) };
     }
     if !t.multishot || done == 0 || t.total == Some(0) {
         return Issue::Done(done as i32, flags);

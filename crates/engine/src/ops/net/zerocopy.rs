@@ -47,8 +47,20 @@ fn check(sqe: &Sqe) -> Result<Zerocopy, Errno> {
     Ok(Zerocopy { fixed, buffer: None })
 }
 
+/// A send that met bad memory has begun, and copied nothing.
+pub fn failed(req: &mut Req, e: Errno) {
+    if e == Errno::FAULT && req.notification.is_some() {
+        req.notification = Some(0);
+    }
+}
+
 fn prep_send(sqe: &Sqe) -> Result<Op, Errno> {
     let zerocopy = Some(check(sqe)?);
+    // Vectors inside a registered buffer are for messages only.
+    const BOTH: u16 = RECVSEND_FIXED_BUF | SEND_VECTORIZED;
+    if sqe.ioprio & BOTH == BOTH {
+        return Err(Errno::INVAL);
+    }
     let mut transfer = transfer::send(sqe)?;
     transfer.zerocopy = zerocopy;
     Ok(Op::Transfer(transfer))
@@ -71,12 +83,10 @@ fn hold_buffer(zerocopy: &Zerocopy, ranges: &[Iovec], ctx: &mut Ctx<'_>) -> Resu
 
 /// EOPNOTSUPP for sockets that know no zero copy.
 fn check_family(socket: i32) -> Result<(), Errno> {
-    const SO_DOMAIN: u32 = 39;
-    const INET: i32 = 2;
-    const INET6: i32 = 10;
-    match socket::option(socket, SO_DOMAIN)? {
-        INET | INET6 => Ok(()),
-        _ => Err(Errno::OPNOTSUPP),
+    if socket::is_inet(socket)? {
+        Ok(())
+    } else {
+        Err(Errno::OPNOTSUPP)
     }
 }
 
