@@ -10,6 +10,7 @@ use crate::limits::{IOV_MAX, RW_BYTES_MAX};
 use crate::registered::buffers::FixedBuffer;
 use crate::req::Req;
 use crate::Errno;
+use anyring_uapi::setup::IOPOLL;
 use anyring_uapi::{op, sqe, Sqe};
 use std::sync::Arc;
 
@@ -61,9 +62,6 @@ fn check_attributes(sqe: &Sqe) -> Result<bool, Errno> {
 
 fn prep(sqe: &Sqe, write: bool, memory: Memory) -> Result<Op, Errno> {
     check_ioprio(sqe.ioprio)?;
-    if sqe.op_flags & RWF_HIPRI != 0 {
-        return Err(Errno::INVAL);
-    }
     let attributes = check_attributes(sqe)?;
     Ok(Op::Rw(Rw { write, memory, offset: sqe.off as i64, flags: sqe.op_flags, done: 0, buffer: None, attributes }))
 }
@@ -193,10 +191,17 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
     if rw.attributes || rw.offset < -1 {
         return Err(Errno::INVAL);
     }
+    if rw.flags & RWF_HIPRI != 0 && !ctx.ring.has(IOPOLL) {
+        return Err(Errno::INVAL);
+    }
     let max = rw.memory.total();
     let user_nowait = rw.flags & RWF_NOWAIT != 0;
     hold_buffer(req, ctx)?;
     let direct = status & nr::O_DIRECT != 0;
+    if ctx.ring.has(IOPOLL) && !direct {
+        // Only direct transfers can be polled for.
+        return Err(Errno::OPNOTSUPP);
+    }
     if direct && !ctx.may_block() && !user_nowait {
         // A direct transfer waits for the device even with RWF_NOWAIT.
         return Ok(Issue::Worker);

@@ -32,16 +32,16 @@ impl Ring {
             return None;
         };
         let deadline = monotonic_deadline(spec.clock, spec.absolute, spec.ns);
-        let count_target = spec.count.map(|n| st.count_base.wrapping_add(n));
+        let count = spec.count.map(|n| (st.count_base, n));
         if self.timerfd().is_err() {
             self.complete(st, req, Errno::NOMEM.res(), 0);
             return None;
         }
         let key = st.pending.reserve();
-        if count_target.is_some() {
+        if count.is_some() {
             st.timers.counted.push(key);
         }
-        st.pending.fill(key, Pending::Timer(TimerArm { req, deadline, count_target, kind }));
+        st.pending.fill(key, Pending::Timer(TimerArm { req, deadline, count, kind }));
         st.timers.insert(deadline, key);
         self.arm();
         self.set_timerfd(st);
@@ -157,9 +157,9 @@ impl Ring {
         let posted = self.cq.lock().non_timeouts;
         let mut due: Vec<(u32, Key)> = Vec::new();
         for &key in &st.timers.counted.clone() {
-            if let Some(Pending::Timer(TimerArm { count_target: Some(target), .. })) = st.pending.get(key) {
-                if posted.wrapping_sub(*target) as i32 >= 0 {
-                    due.push((*target, key));
+            if let Some(Pending::Timer(TimerArm { count: Some((start, number)), .. })) = st.pending.get(key) {
+                if posted.wrapping_sub(*start) >= *number {
+                    due.push((start.wrapping_add(*number), key));
                 }
             }
         }
@@ -200,7 +200,7 @@ impl Ring {
             spec.repeat = Repeat::Once;
             arm.deadline = monotonic_deadline(spec.clock, absolute, ns);
         }
-        arm.count_target = None;
+        arm.count = None;
         st.timers.insert(arm.deadline, key);
         st.pending.fill(key, Pending::Timer(arm));
         self.set_timerfd(st);
