@@ -37,6 +37,8 @@ const SA_RESTORER: u64 = 0x0400_0000;
 global_asm!(
     // Unwinders recognise a signal frame by these two instructions.
     ".balign 16",
+    ".globl anyring_restore",
+    ".hidden anyring_restore",
     ".type anyring_restore,@function",
     "nop",
     "anyring_restore:",
