@@ -56,7 +56,7 @@ fn wrong_command_lines() {
 #[test]
 fn a_static_program() {
     let dir = scratch("static-program");
-    let program = compile("static.c", &dir, "plain", &["-static"]);
+    let program = compile("static.c", &dir, "plain", &["-static"], &[]);
     assert_error(&run(&["--engine", "user", "--", &program]), 126, &[&program, "statically linked"]);
     let mut blocked = anyring(&["run", "--", &program]);
     block(&mut blocked, Outer::Errno(1));
@@ -86,7 +86,7 @@ fn a_set_user_id_program() {
         return;
     }
     let dir = scratch("set-user-id");
-    let program = compile("calls.c", &dir, "calls", &[]);
+    let program = compile("calls.c", &dir, "calls", &[], &[]);
     let mut command = anyring(&["run", "--engine", "user", "--", &program]);
     assert!(command.status().unwrap().success());
     chown(&program, Some(65534), None).unwrap();

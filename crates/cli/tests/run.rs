@@ -14,7 +14,7 @@ const OUTER: Outer = Outer::Errno(95);
 /// Runs calls.c under a filter from outside; the results it printed.
 fn calls(name: &str, ways: &[&str]) -> (Output, Vec<serde_json::Value>) {
     let dir = scratch(name);
-    let program = compile("calls.c", &dir, "calls", &[]);
+    let program = compile("calls.c", &dir, "calls", &[], &[]);
     let stats = dir.join("stats");
     let mut command = anyring(&["run", "--stats", stats.to_str().unwrap(), "--", &program]);
     command.args(ways);
@@ -93,7 +93,7 @@ fn the_programs_own_sigsys_handler() {
 #[test]
 fn every_filter_from_outside_is_outranked() {
     let dir = scratch("outer");
-    let program = compile("calls.c", &dir, "calls", &[]);
+    let program = compile("calls.c", &dir, "calls", &[], &[]);
     for outer in [1, 38, 95].map(Outer::Errno).into_iter().chain([Outer::Trap]) {
         let mut command = anyring(&["run", "--", &program, "inline", "libc"]);
         let output = block(&mut command, outer).output().unwrap();
@@ -105,7 +105,7 @@ fn every_filter_from_outside_is_outranked() {
 #[test]
 fn kernel_leaves_the_calls_alone() {
     let dir = scratch("kernel");
-    let program = compile("calls.c", &dir, "calls", &[]);
+    let program = compile("calls.c", &dir, "calls", &[], &[]);
     let stats = dir.join("stats");
     let args = ["run", "--engine", "kernel", "--stats", stats.to_str().unwrap(), "--", &program];
     let mut command = anyring(&args);
@@ -120,7 +120,7 @@ fn kernel_leaves_the_calls_alone() {
 #[test]
 fn settings_come_from_the_environment_too() {
     let dir = scratch("environment");
-    let program = compile("calls.c", &dir, "calls", &[]);
+    let program = compile("calls.c", &dir, "calls", &[], &[]);
     let library = common::launcher().with_file_name("libanyring_preload.so");
     let mut command = std::process::Command::new(&program);
     command.arg("inline").env("LD_PRELOAD", &library).env("ANYRING_ENGINE", "user");
@@ -158,7 +158,7 @@ fn the_limit_of_open_files_is_the_programs() {
 
 fn static_child(name: &str, flags: &[&str], arg: &str) -> Output {
     let dir = scratch(name);
-    let program = compile("static.c", &dir, "static", &[&["-static"], flags].concat());
+    let program = compile("static.c", &dir, "static", &[&["-static"], flags].concat(), &[]);
     let script = format!("'{program}' {arg}; exit $?");
     anyring(&["run", "--engine", "user", "--", "sh", "-c", &script]).output().unwrap()
 }
@@ -188,7 +188,7 @@ fn a_static_child_with_io_uring_gets_a_line() {
 #[test]
 fn the_statistics_file_may_be_named_relatively() {
     let dir = scratch("relative");
-    let program = compile("calls.c", &dir, "calls", &[]);
+    let program = compile("calls.c", &dir, "calls", &[], &[]);
     let script = format!("cd / && '{program}' libc");
     let mut command =
         anyring(&["run", "--engine", "user", "--stats", "here", "--", "sh", "-c", &script]);

@@ -53,7 +53,7 @@ pub fn scratch(name: &str) -> PathBuf {
 }
 
 /// Compiles a C program of tests/programs.
-pub fn compile(source: &str, dir: &Path, name: &str, flags: &[&str]) -> String {
+pub fn compile(source: &str, dir: &Path, name: &str, flags: &[&str], libs: &[&str]) -> String {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
     let program = dir.join(name);
     let built = Command::new("gcc")
@@ -61,6 +61,7 @@ pub fn compile(source: &str, dir: &Path, name: &str, flags: &[&str]) -> String {
         .args(flags)
         .arg("-o")
         .args([&program, &source])
+        .args(libs)
         .output()
         .unwrap();
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
