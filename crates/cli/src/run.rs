@@ -154,7 +154,7 @@ fn check_coverable(name: &OsStr, verdict: Verdict) -> Result<(), Failure> {
     let why = match verdict {
         Verdict { secure: true, .. } => {
             "is set-user-id, set-group-id or has file capabilities, which turns LD_PRELOAD off; \
-             run it as the user it would become"
+             put 'setpriv --no-new-privs' before anyring to run it without those privileges"
         }
         Verdict { kind: Kind::Static, .. } => {
             "is statically linked, so the preload library cannot be loaded into it; use a \
