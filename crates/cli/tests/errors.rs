@@ -25,7 +25,11 @@ fn run(args: &[&str]) -> Output {
 
 #[test]
 fn a_missing_program() {
-    assert_error(&run(&["--", "no-such-program-here"]), 127, &["'no-such-program-here'", "No such"]);
+    assert_error(
+        &run(&["--", "no-such-program-here"]),
+        127,
+        &["'no-such-program-here'", "No such"],
+    );
     assert_error(&run(&["--", "/no/such/program"]), 127, &["'/no/such/program'"]);
     assert_error(&run(&["--", ""]), 127, &["''"]);
 }
@@ -57,7 +61,11 @@ fn wrong_command_lines() {
 fn a_static_program() {
     let dir = scratch("static-program");
     let program = compile("static.c", &dir, "plain", &["-static"], &[]);
-    assert_error(&run(&["--engine", "user", "--", &program]), 126, &[&program, "statically linked"]);
+    assert_error(
+        &run(&["--engine", "user", "--", &program]),
+        126,
+        &[&program, "statically linked"],
+    );
     let mut blocked = anyring(&["run", "--", &program]);
     block(&mut blocked, Outer::Errno(1));
     assert_error(&blocked.output().unwrap(), 126, &["statically linked"]);
@@ -118,7 +126,11 @@ fn no_library() {
         command
     };
     let run = ["run", "--engine", "user", "--", "true"];
-    assert_error(&command(&run).output().unwrap(), 125, &["libanyring_preload.so", "ANYRING_LIBRARY"]);
+    assert_error(
+        &command(&run).output().unwrap(),
+        125,
+        &["libanyring_preload.so", "ANYRING_LIBRARY"],
+    );
     let library = launcher().with_file_name("libanyring_preload.so");
     assert!(command(&run).env("ANYRING_LIBRARY", library).status().unwrap().success());
 }

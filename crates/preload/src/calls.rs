@@ -87,12 +87,7 @@ fn close(engine: Option<&Engine>, fd: i32) -> isize {
 }
 
 /// `None` if `fd` is no ring.
-fn duplicate(
-    engine: Option<&Engine>,
-    fd: i32,
-    to: Option<i32>,
-    cloexec: bool,
-) -> Option<isize> {
+fn duplicate(engine: Option<&Engine>, fd: i32, to: Option<i32>, cloexec: bool) -> Option<isize> {
     engine?.dup(fd, to, cloexec).map(raw)
 }
 

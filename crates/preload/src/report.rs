@@ -6,8 +6,8 @@
 //! program writes before that; if exec then fails it writes again at its end, with the sums
 //! of both: of a process's lines the last one counts.
 
-use crate::sys::{self, SignalsOff};
 use crate::state;
+use crate::sys::{self, SignalsOff};
 use anyring_engine::Stats;
 use core::fmt::Write;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering::Relaxed, Ordering::*};
@@ -213,7 +213,8 @@ mod tests {
             Stats { rings: 1, ops: vec![read, nop], overflow: 2, wakeups: 3, workers_max: 4 };
         let mut line = String::new();
         format(&mut line, b"a\"b\\c\n\xff", "user", [7, 8], &stats);
-        let counts = "{\"submitted\":5,\"posted\":4,\"inline\":3,\"polled\":2,\"worker\":1,\"aio\":0}";
+        let counts =
+            "{\"submitted\":5,\"posted\":4,\"inline\":3,\"polled\":2,\"worker\":1,\"aio\":0}";
         assert_eq!(
             line,
             format!(
