@@ -195,3 +195,35 @@ fn the_statistics_file_may_be_named_relatively() {
     assert_quiet(&command.current_dir(&dir).output().unwrap(), 0);
     assert_eq!(statistics(&Path::new(&dir).join("here")).len(), 1);
 }
+
+/// Runs registers.c with `threads` threads; traps and direct calls.
+fn hot_site(name: &str, policy: &str, threads: u64) -> (u64, u64) {
+    let dir = scratch(name);
+    let program = compile("registers.c", &dir, "registers", &[], &[]);
+    let stats = dir.join("stats");
+    let stats_arg = stats.to_str().unwrap();
+    let args = ["run", "--engine", "user", "--policy", policy, "--stats", stats_arg, "--"];
+    let output = anyring(&args).arg(&program).arg(threads.to_string()).output().unwrap();
+    assert_eq!(stdout(&output), format!("ok -{}\n", libc::EBADF), "{}", stderr(&output));
+    assert_quiet(&output, 0);
+    let lines = statistics(&stats);
+    (sum(&lines, "traps"), sum(&lines, "direct"))
+}
+
+#[test]
+fn a_hot_site_is_rewritten_and_keeps_all_a_system_call_keeps() {
+    let (traps, direct) = hot_site("hot-site", "rewrite=on", 1);
+    assert_eq!((traps, traps + direct), (8, 2000));
+}
+
+#[test]
+fn a_site_is_rewritten_under_running_threads() {
+    let (traps, direct) = hot_site("hot-threads", "rewrite=on", 8);
+    assert_eq!(traps + direct, 16_000);
+    assert!(direct > 0);
+}
+
+#[test]
+fn rewriting_can_be_switched_off() {
+    assert_eq!(hot_site("hot-off", "rewrite=off", 1), (2000, 0));
+}
