@@ -5,6 +5,7 @@ export DEBIAN_FRONTEND=noninteractive
 REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 TARGET=${CARGO_TARGET_DIR:-$REPO/target}
 export REPO TARGET
+command -v cargo >/dev/null || PATH=$PATH:$HOME/.cargo/bin
 
 # die MESSAGE: one line that says what is wrong and what to do.
 die() {
