@@ -4,9 +4,29 @@
 //! door needs to keep a ring's file descriptor alive: map, duplicate, close.
 //! The engine knows nothing of seccomp, preloading or the command line.
 
+pub mod engine;
 pub mod errno;
+pub mod fds;
+pub mod host;
+pub mod limits;
+pub mod ops;
+pub mod reactor;
+pub mod register;
+pub mod registered;
+pub mod req;
+pub mod ring;
+pub mod sqpoll;
+pub mod sync;
+pub mod task;
+pub mod wq;
+
+mod setup_call;
 
 pub use errno::Errno;
+
+use anyring_uapi::enter as uapi_enter;
+use engine::Inner;
+use std::sync::Arc;
 
 /// Where the engine keeps its file descriptors, all above what programs expect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,66 +70,144 @@ pub struct Config {
 ///
 /// # Safety
 /// `ucontext` is the pointer the kernel handed to the handler.
-pub unsafe fn on_interrupt(_ucontext: *mut core::ffi::c_void) {}
+pub unsafe fn on_interrupt(ucontext: *mut core::ffi::c_void) {
+    // SAFETY: handed on from the caller.
+    unsafe { host::on_interrupt_fixup(ucontext) }
+}
 
 /// One process's engine.
-pub struct Engine {}
+pub struct Engine {
+    inner: Arc<Inner>,
+}
 
-#[allow(unused_variables)]
 impl Engine {
     /// Makes an engine: no thread, no file descriptor.
     pub fn new(config: Config) -> Engine {
-        Engine {}
+        Engine { inner: Arc::new(Inner::new(config)) }
     }
+
     /// `io_uring_setup(2)`; `params` is the program's pointer.
     pub fn setup(&self, caller: &Caller, entries: u32, params: usize) -> Result<u32, Errno> {
-        Err(Errno::NOSYS)
+        setup_call::setup(&self.inner, caller, entries, params)
     }
+
     /// `io_uring_enter(2)`.
     #[allow(clippy::too_many_arguments)]
-    pub fn enter(&self, caller: &Caller, fd: u32, to_submit: u32, min_complete: u32, flags: u32, arg: usize, argsz: usize) -> Result<u32, Errno> {
-        Err(Errno::NOSYS)
+    pub fn enter(
+        &self,
+        caller: &Caller,
+        fd: u32,
+        to_submit: u32,
+        min_complete: u32,
+        flags: u32,
+        arg: usize,
+        argsz: usize,
+    ) -> Result<u32, Errno> {
+        if flags & !uapi_enter::ALL_FLAGS != 0 {
+            return Err(Errno::INVAL);
+        }
+        let ring = if flags & uapi_enter::REGISTERED_RING != 0 {
+            register::ring_fds::find(&self.inner, caller, fd)?
+        } else {
+            self.inner.ring_or_error(fd as i32)?
+        };
+        let task = self.inner.task(caller.tid, ring.mem.geometry().sq_entries);
+        let call = ring::enter::Enter { to_submit, min_complete, flags, arg, argsz };
+        ring.enter(caller, &task, &call)
     }
+
     /// `io_uring_register(2)`.
     pub fn register(&self, caller: &Caller, fd: u32, opcode: u32, arg: usize, nr_args: u32) -> Result<u32, Errno> {
-        Err(Errno::NOSYS)
+        register::register(&self.inner, caller, fd, opcode, arg, nr_args)
     }
+
     /// Whether `fd` is a ring of this process.
     pub fn is_ring(&self, fd: i32) -> bool {
-        false
+        self.inner.ring(fd).is_some()
     }
+
     /// `mmap(2)` of a ring descriptor.
     pub fn mmap(&self, fd: i32, addr: usize, len: usize, prot: u32, flags: u32, offset: u64) -> Result<usize, Errno> {
-        Err(Errno::BADF)
+        self.inner.ring_or_error(fd)?.mem.map(addr, len, prot, flags, offset)
     }
+
     /// `close(2)`; `None` if `fd` is not a ring (then nothing was done).
     pub fn close(&self, fd: i32) -> Option<Result<u32, Errno>> {
-        None
+        self.inner.remove_ring(fd)?;
+        Some(host::fd::close(fd).map(|()| 0))
     }
+
     /// `dup(2)`, `dup2/dup3(2)` (with `to`), `fcntl(F_DUPFD…)`; `None` if `fd` is not a ring.
     pub fn dup(&self, fd: i32, to: Option<i32>, cloexec: bool) -> Option<Result<u32, Errno>> {
-        None
+        let ring = self.inner.ring(fd)?;
+        Some(self.dup_ring(&ring, fd, to, cloexec))
     }
+
+    fn dup_ring(&self, ring: &Arc<ring::Ring>, fd: i32, to: Option<i32>, cloexec: bool) -> Result<u32, Errno> {
+        let new = match to {
+            Some(to) if to == fd => return Ok(fd as u32),
+            Some(to) => {
+                host::fd::dup3(fd, to, cloexec)?;
+                self.inner.remove_ring(to);
+                to
+            }
+            None => {
+                let new = self.inner.fds.ring_number(fd)?.into_raw();
+                if !cloexec {
+                    host::fd::set_cloexec(new, false)?;
+                }
+                new
+            }
+        };
+        ring.refs.fetch_add(1, core::sync::atomic::Ordering::AcqRel);
+        self.inner.insert_ring(new, ring.clone());
+        Ok(new as u32)
+    }
+
     /// The program puts this ring into a poll set (poll, select, epoll_ctl): from now on the descriptor's
     /// readiness follows the completion queue. Does nothing if `fd` is not a ring.
-    pub fn watch(&self, fd: i32) {}
+    pub fn watch(&self, fd: i32) {
+        self.inner.watch(fd);
+    }
+
     /// The program is about to wait in poll, select or epoll_wait: drops the readiness of watched rings whose completion
     /// queue was emptied. Cheap when no ring is watched.
-    pub fn refresh_readiness(&self) {}
+    pub fn refresh_readiness(&self) {
+        use core::sync::atomic::Ordering;
+        if self.inner.watched.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        for ring in self.inner.all_rings() {
+            if ring.watched.load(Ordering::Relaxed) {
+                ring.refresh_readiness();
+            }
+        }
+    }
+
     /// A thread of the program ends.
-    pub fn thread_exit(&self, tid: i32) {}
+    pub fn thread_exit(&self, tid: i32) {
+        self.inner.end_task(tid);
+    }
+
     /// The process changed its credentials: idle workers are replaced.
-    pub fn credentials_changed(&self) {}
+    pub fn credentials_changed(&self) {
+        self.inner.replace_workers();
+    }
+
     /// The program's own soft RLIMIT_NOFILE, if the engine had to raise the real one.
     pub fn program_nofile_soft(&self) -> Option<u64> {
-        None
+        self.inner.fds.program_soft()
     }
+
     /// In the child after fork: closes the inherited private descriptors. Called on the parent's (copied) engine,
     /// which is not used otherwise afterwards.
-    pub fn forget_in_child(&self) {}
+    pub fn forget_in_child(&self) {
+        self.inner.fds.close_copies();
+    }
+
     /// Counters, to be printed at exit.
     pub fn stats(&self) -> Stats {
-        Stats::default()
+        self.inner.stats()
     }
 }
 

@@ -1,0 +1,48 @@
+//! All scenarios, by topic.
+
+use crate::scenario::Scenario;
+
+mod cancels;
+mod drain;
+mod eventfds;
+mod issuer;
+mod kbufs;
+mod link_timeouts;
+mod links;
+mod matrix;
+mod matrix_base;
+mod overflow;
+mod polls;
+mod resources;
+mod setup;
+mod submit;
+mod timeouts;
+mod waits;
+
+const TOPICS: &[&[Scenario]] = &[
+    setup::SCENARIOS,
+    submit::SCENARIOS,
+    links::SCENARIOS,
+    drain::SCENARIOS,
+    timeouts::SCENARIOS,
+    link_timeouts::SCENARIOS,
+    cancels::SCENARIOS,
+    polls::SCENARIOS,
+    overflow::SCENARIOS,
+    waits::SCENARIOS,
+    issuer::SCENARIOS,
+    eventfds::SCENARIOS,
+    kbufs::SCENARIOS,
+    resources::SCENARIOS,
+    matrix::SCENARIOS,
+];
+
+/// Every scenario.
+pub fn all() -> impl Iterator<Item = &'static Scenario> {
+    TOPICS.iter().flat_map(|t| t.iter())
+}
+
+/// One by name.
+pub fn find(name: &str) -> Option<&'static Scenario> {
+    all().find(|s| s.name == name)
+}

@@ -1,0 +1,247 @@
+//! The process-wide part: rings by descriptor, tasks by thread, threads, counters.
+
+use crate::fds::Fds;
+use crate::host::{fd, thread};
+use crate::reactor::Reactor;
+use crate::ring::state::OpCount;
+use crate::ring::Ring;
+use crate::sync::Lock;
+use crate::task::Task;
+use crate::wq::Pool;
+use crate::{Config, Errno, OpStats, Stats};
+use anyring_uapi::op;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// See the module's description.
+pub struct Inner {
+    /// The front door's decisions.
+    pub config: Config,
+    /// Descriptors.
+    pub fds: Fds,
+    /// Background thread.
+    pub reactor: Reactor,
+    rings: Lock<BTreeMap<i32, Arc<Ring>>>,
+    tasks: Lock<BTreeMap<i32, Arc<Task>>>,
+    /// Rings that are watched: lets `refresh_readiness` be cheap.
+    pub watched: AtomicU32,
+    next_id: AtomicU64,
+    workers: AtomicU32,
+    workers_max: AtomicU32,
+    retired: Lock<Retired>,
+}
+
+/// Counters of rings that are gone, and the number of all.
+struct Retired {
+    rings: u64,
+    overflow: u64,
+    wakeups: u64,
+    ops: Box<[OpCount; op::COUNT]>,
+}
+
+impl Inner {
+    /// Nothing is opened or started yet.
+    pub fn new(config: Config) -> Inner {
+        Inner {
+            fds: Fds::new(config.fds),
+            config,
+            reactor: Reactor::new(),
+            rings: Lock::new(BTreeMap::new()),
+            tasks: Lock::new(BTreeMap::new()),
+            watched: AtomicU32::new(0),
+            next_id: AtomicU64::new(1),
+            workers: AtomicU32::new(0),
+            workers_max: AtomicU32::new(0),
+            retired: Lock::new(Retired { rings: 0, overflow: 0, wakeups: 0, ops: Box::new([OpCount::default(); op::COUNT]) }),
+        }
+    }
+
+    /// A number no other ring has.
+    pub fn new_id(&self) -> u64 {
+        self.retired.lock().rings += 1;
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Starts one of the engine's threads.
+    pub fn spawn(&self, entry: Box<dyn FnOnce() + Send>) -> Result<(), Errno> {
+        thread::spawn(self.config.raw_threads, self.config.interrupt_signal, entry)
+    }
+
+    /// Workers come and go.
+    pub fn count_worker(&self, by: i32) {
+        let now = self.workers.fetch_add(by as u32, Ordering::Relaxed).wrapping_add(by as u32);
+        if by > 0 {
+            self.workers_max.fetch_max(now, Ordering::Relaxed);
+        }
+    }
+
+    /// The ring behind a descriptor.
+    #[inline]
+    pub fn ring(&self, fd: i32) -> Option<Arc<Ring>> {
+        self.rings.lock().get(&fd).cloned()
+    }
+    /// EBADF for a number that is not open, EOPNOTSUPP for another kind of file.
+    pub fn ring_or_error(&self, fd: i32) -> Result<Arc<Ring>, Errno> {
+        match self.ring(fd) {
+            Some(ring) => Ok(ring),
+            None if fd::is_open(fd) => Err(self.foreign(fd)),
+            None => Err(Errno::BADF),
+        }
+    }
+    /// A descriptor of the ring range that is open but not ours was inherited over fork: the ring belongs to the parent.
+    fn foreign(&self, fd: i32) -> Errno {
+        let l = self.config.fds;
+        if (l.ring_base..l.ring_end).contains(&fd) {
+            Errno::EXIST
+        } else {
+            Errno::OPNOTSUPP
+        }
+    }
+    /// A ring by its id.
+    pub fn ring_by_id(&self, id: u64) -> Option<Arc<Ring>> {
+        self.rings.lock().values().find(|r| r.id == id).cloned()
+    }
+    /// All open rings, each once per descriptor.
+    pub fn all_rings(&self) -> Vec<Arc<Ring>> {
+        self.rings.lock().values().cloned().collect()
+    }
+    /// Adds a descriptor of a ring.
+    pub fn insert_ring(&self, fd: i32, ring: Arc<Ring>) {
+        self.rings.lock().insert(fd, ring);
+    }
+    /// Removes a descriptor; the ring ends with its last reference.
+    pub fn remove_ring(&self, fd: i32) -> Option<Arc<Ring>> {
+        let ring = self.rings.lock().remove(&fd)?;
+        self.release(&ring);
+        Some(ring)
+    }
+
+    /// One reference (descriptor or registered index) fewer.
+    pub fn release(&self, ring: &Arc<Ring>) {
+        if ring.refs.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.tear_down(ring);
+        }
+    }
+
+    /// Cancels what is in flight and drops what the ring holds.
+    fn tear_down(&self, ring: &Arc<Ring>) {
+        let sqpoll = ring.sqpoll.lock().take();
+        if let Some(sqpoll) = sqpoll {
+            sqpoll.detach(ring);
+        }
+        if ring.watched.load(Ordering::Relaxed) {
+            self.watched.fetch_sub(1, Ordering::Relaxed);
+        }
+        let mut st = ring.state.lock();
+        st.closed = true;
+        ring.cancel_everything(&mut st);
+        let held = (core::mem::take(&mut st.files), core::mem::take(&mut st.buffers));
+        let mut retired = self.retired.lock();
+        for (sum, one) in retired.ops.iter_mut().zip(st.counts.iter()) {
+            add(sum, one);
+        }
+        let mut cq = ring.cq.lock();
+        retired.overflow += cq.overflowed;
+        retired.wakeups += ring.wakeups.load(Ordering::Relaxed);
+        let eventfd = cq.eventfd.take();
+        drop((cq, retired, st));
+        drop((held, eventfd));
+    }
+
+    /// The task of a thread, made at first need; `sq_entries` bounds its workers.
+    pub fn task(self: &Arc<Inner>, tid: i32, sq_entries: u32) -> Arc<Task> {
+        let mut tasks = self.tasks.lock();
+        if let Some(task) = tasks.get(&tid) {
+            return task.clone();
+        }
+        let pool = Arc::new(Pool::new(tid, sq_entries, Arc::downgrade(self)));
+        let task = Arc::new(Task::new(tid, pool));
+        tasks.insert(tid, task.clone());
+        task
+    }
+    /// The task of a thread that has used a ring before.
+    #[inline]
+    pub fn existing_task(&self, tid: i32) -> Option<Arc<Task>> {
+        self.tasks.lock().get(&tid).cloned()
+    }
+    /// The thread ends.
+    pub fn end_task(&self, tid: i32) {
+        let task = self.tasks.lock().remove(&tid);
+        if let Some(task) = task {
+            let held = core::mem::take(&mut *task.ring_fds.lock());
+            for ring in held.into_iter().flatten() {
+                self.release(&ring);
+            }
+            task.exit();
+        }
+    }
+    /// New credentials: workers with the old ones leave.
+    pub fn replace_workers(&self) {
+        for task in self.tasks.lock().values() {
+            task.pool.replace_workers();
+        }
+    }
+
+    /// See [`crate::Engine::watch`].
+    pub fn watch(&self, fd: i32) {
+        let l = self.config.fds;
+        if !(l.ring_base..l.ring_end).contains(&fd) && self.rings.lock().len() == 0 {
+            return;
+        }
+        let Some(ring) = self.ring(fd) else { return };
+        if !ring.watched.swap(true, Ordering::AcqRel) {
+            self.watched.fetch_add(1, Ordering::Relaxed);
+        }
+        ring.refresh_readiness();
+        ring.attend();
+    }
+
+    /// See [`crate::Engine::stats`].
+    pub fn stats(&self) -> Stats {
+        let mut sums = [OpCount::default(); op::COUNT];
+        let mut stats = Stats { workers_max: self.workers_max.load(Ordering::Relaxed) as u64, ..Stats::default() };
+        let mut seen = Vec::new();
+        for ring in self.all_rings() {
+            if seen.contains(&ring.id) {
+                continue;
+            }
+            seen.push(ring.id);
+            let st = ring.state.lock();
+            sums.iter_mut().zip(st.counts.iter()).for_each(|(sum, one)| add(sum, one));
+            stats.overflow += ring.cq.lock().overflowed;
+            stats.wakeups += ring.wakeups.load(Ordering::Relaxed);
+        }
+        let retired = self.retired.lock();
+        sums.iter_mut().zip(retired.ops.iter()).for_each(|(sum, one)| add(sum, one));
+        stats.rings = retired.rings;
+        stats.overflow += retired.overflow;
+        stats.wakeups += retired.wakeups;
+        stats.ops = named(&sums);
+        stats
+    }
+}
+
+fn add(sum: &mut OpCount, one: &OpCount) {
+    sum.submitted += one.submitted;
+    sum.posted += one.posted;
+    sum.inline += one.inline;
+    sum.polled += one.polled;
+    sum.worker += one.worker;
+    sum.aio += one.aio;
+}
+
+fn named(sums: &[OpCount; op::COUNT]) -> Vec<OpStats> {
+    let rows = crate::ops::table::OPS.iter().zip(sums);
+    rows.filter(|(_, c)| c.submitted + c.posted > 0)
+        .map(|(def, c)| OpStats {
+            name: def.name,
+            submitted: c.submitted,
+            posted: c.posted,
+            inline: c.inline,
+            polled: c.polled,
+            worker: c.worker,
+            aio: c.aio,
+        })
+        .collect()
+}

@@ -1,0 +1,222 @@
+//! Descriptors: an owned one, and the calls that make, copy and close them.
+//!
+//! Calls that may name a ring descriptor carry [`crate::PASS_MAGIC`] as a sixth argument, which
+//! Linux ignores and a front door's filter looks for.
+
+use super::{nr, syscall};
+use crate::{Errno, PASS_MAGIC};
+
+const MAGIC: usize = PASS_MAGIC as usize;
+
+/// A descriptor that is closed when dropped.
+#[derive(Debug)]
+pub struct OwnedFd(i32);
+
+impl OwnedFd {
+    /// Takes over a number just made.
+    pub fn from_raw(fd: i32) -> OwnedFd {
+        OwnedFd(fd)
+    }
+    /// The number.
+    pub fn raw(&self) -> i32 {
+        self.0
+    }
+    /// Gives the number away unclosed.
+    pub fn into_raw(self) -> i32 {
+        let fd = self.0;
+        core::mem::forget(self);
+        fd
+    }
+}
+
+impl Drop for OwnedFd {
+    fn drop(&mut self) {
+        let _ = close(self.0);
+    }
+}
+
+/// `close(2)`.
+pub fn close(fd: i32) -> Result<(), Errno> {
+    // SAFETY: integers only; the number belongs to the caller.
+    unsafe { syscall(nr::__NR_close, [fd as usize, 0, 0, 0, 0, MAGIC]) }.map(drop)
+}
+
+fn fcntl(fd: i32, cmd: u32, arg: usize) -> Result<usize, Errno> {
+    // SAFETY: integer arguments only.
+    unsafe { syscall(nr::__NR_fcntl, [fd as usize, cmd as usize, arg, 0, 0, MAGIC]) }
+}
+
+/// A close-on-exec duplicate numbered `min` or above.
+pub fn dup_above(fd: i32, min: i32) -> Result<OwnedFd, Errno> {
+    fcntl(fd, nr::F_DUPFD_CLOEXEC, min as usize).map(|fd| OwnedFd(fd as i32))
+}
+
+/// A duplicate at the lowest free number, as a program's own would be.
+pub fn dup_lowest(fd: i32, cloexec: bool) -> Result<OwnedFd, Errno> {
+    let cmd = if cloexec { nr::F_DUPFD_CLOEXEC } else { nr::F_DUPFD };
+    fcntl(fd, cmd, 0).map(|fd| OwnedFd(fd as i32))
+}
+
+/// `dup3(2)`.
+pub fn dup3(fd: i32, to: i32, cloexec: bool) -> Result<(), Errno> {
+    let flags = if cloexec { nr::O_CLOEXEC as usize } else { 0 };
+    // SAFETY: integer arguments only.
+    unsafe { syscall(nr::__NR_dup3, [fd as usize, to as usize, flags, 0, 0, MAGIC]) }.map(drop)
+}
+
+/// The open file's status flags (`O_*`).
+pub fn status_flags(fd: i32) -> Result<u32, Errno> {
+    fcntl(fd, nr::F_GETFL, 0).map(|f| f as u32)
+}
+
+/// Sets the open file's status flags.
+pub fn set_status_flags(fd: i32, flags: u32) -> Result<(), Errno> {
+    fcntl(fd, nr::F_SETFL, flags as usize).map(drop)
+}
+
+/// Whether the number is open.
+pub fn is_open(fd: i32) -> bool {
+    fcntl(fd, nr::F_GETFD, 0).is_ok()
+}
+
+/// Sets or clears close-on-exec.
+pub fn set_cloexec(fd: i32, on: bool) -> Result<(), Errno> {
+    fcntl(fd, nr::F_SETFD, usize::from(on)).map(drop)
+}
+
+/// `eventfd2(2)` with a zero counter, non-blocking and close-on-exec.
+pub fn eventfd() -> Result<OwnedFd, Errno> {
+    let flags = nr::EFD_NONBLOCK | nr::EFD_CLOEXEC;
+    // SAFETY: integer arguments only.
+    unsafe { syscall(nr::__NR_eventfd2, [0, flags as usize, 0, 0, 0, 0]) }.map(|fd| OwnedFd(fd as i32))
+}
+
+/// Adds one to an eventfd. A full counter is as good as signalled.
+pub fn eventfd_signal(fd: i32) {
+    let one = 1u64;
+    // SAFETY: eight bytes are read from a local.
+    let _ = unsafe { syscall(nr::__NR_write, [fd as usize, &raw const one as usize, 8, 0, 0, 0]) };
+}
+
+/// Takes an eventfd's counter (`readv`, which no filter traps).
+pub fn eventfd_clear(fd: i32) {
+    let mut value = 0u64;
+    let iov = super::rw::Iovec { base: &raw mut value as usize, len: 8 };
+    // SAFETY: eight bytes are written to a local through a local iovec.
+    let _ = unsafe { syscall(nr::__NR_readv, [fd as usize, &raw const iov as usize, 1, 0, 0, 0]) };
+}
+
+/// What `fstat(2)` says that the engine needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    /// Type and permissions.
+    pub mode: u32,
+    /// Device the file lives on.
+    pub dev: u64,
+    /// Inode number.
+    pub ino: u64,
+    /// Device the file is, for device files.
+    pub rdev: u64,
+}
+
+impl Stat {
+    fn is(self, kind: u32) -> bool {
+        self.mode & nr::S_IFMT == kind
+    }
+    /// Regular file.
+    pub fn is_regular(self) -> bool {
+        self.is(nr::S_IFREG)
+    }
+    /// Socket.
+    pub fn is_socket(self) -> bool {
+        self.is(nr::S_IFSOCK)
+    }
+    /// Pipe or FIFO.
+    pub fn is_fifo(self) -> bool {
+        self.is(nr::S_IFIFO)
+    }
+    /// Block device.
+    pub fn is_block(self) -> bool {
+        self.is(nr::S_IFBLK)
+    }
+    /// Memory devices (null, zero, full, random): reads and writes never wait.
+    pub fn is_memory_device(self) -> bool {
+        self.is(nr::S_IFCHR) && (self.rdev >> 8) & 0xfff == 1
+    }
+}
+
+/// `fstat(2)`.
+pub fn stat(fd: i32) -> Result<Stat, Errno> {
+    let mut st = core::mem::MaybeUninit::<nr::stat>::zeroed();
+    // SAFETY: the kernel fills one `struct stat`.
+    unsafe { syscall(nr::__NR_fstat, [fd as usize, st.as_mut_ptr() as usize, 0, 0, 0, 0]) }?;
+    // SAFETY: filled by the kernel, and zeroed before: valid for integers.
+    let st = unsafe { st.assume_init() };
+    Ok(Stat { mode: st.st_mode, dev: st.st_dev, ino: st.st_ino, rdev: st.st_rdev })
+}
+
+/// Soft and hard RLIMIT_NOFILE.
+pub fn nofile_limit() -> Result<(u64, u64), Errno> {
+    prlimit_nofile(None)
+}
+
+/// Sets RLIMIT_NOFILE.
+pub fn set_nofile_limit(soft: u64, hard: u64) -> Result<(), Errno> {
+    prlimit_nofile(Some([soft, hard])).map(drop)
+}
+
+fn prlimit_nofile(new: Option<[u64; 2]>) -> Result<(u64, u64), Errno> {
+    let mut old = [0u64; 2];
+    let new = new.as_ref().map_or(0, |n| n.as_ptr() as usize);
+    // SAFETY: both structures are locals of the right size.
+    unsafe {
+        syscall(nr::__NR_prlimit64, [0, nr::RLIMIT_NOFILE as usize, new, old.as_mut_ptr() as usize, 0, 0])
+    }?;
+    Ok((old[0], old[1]))
+}
+
+/// Whether two descriptors are the same open file; falls back to the numbers where
+/// `kcmp(2)` is refused.
+pub fn same_file(a: i32, b: i32) -> bool {
+    if a == b {
+        return true;
+    }
+    let pid = super::thread::getpid() as usize;
+    const KCMP_FILE: usize = 0;
+    // SAFETY: integer arguments only.
+    matches!(unsafe { syscall(nr::__NR_kcmp, [pid, pid, KCMP_FILE, a as usize, b as usize, 0]) }, Ok(0))
+}
+
+/// Closes all descriptors of a range, both ends included.
+pub fn close_range(first: i32, last: i32) {
+    // SAFETY: integer arguments only; the range is the caller's.
+    let done = unsafe { syscall(nr::__NR_close_range, [first as usize, last as usize, 0, 0, 0, 0]) };
+    if done.is_err() {
+        for number in first..=last {
+            let _ = close(number);
+        }
+    }
+}
+
+/// Whether a descriptor is an eventfd; EBADF if it is not open.
+pub fn is_eventfd(fd: i32) -> Result<bool, Errno> {
+    if !is_open(fd) {
+        return Err(Errno::BADF);
+    }
+    let path = format!("/proc/self/fd/{fd}\0");
+    let mut buf = [0u8; 64];
+    let args = [nr::AT_FDCWD as usize, path.as_ptr() as usize, buf.as_mut_ptr() as usize, buf.len(), 0, 0];
+    // SAFETY: a NUL-terminated local path, and a local buffer of the length given.
+    match unsafe { syscall(nr::__NR_readlinkat, args) } {
+        Ok(n) => Ok(&buf[..n] == b"anon_inode:[eventfd]"),
+        // Without /proc the program is believed.
+        Err(_) => Ok(true),
+    }
+}
+
+/// Whether a descriptor has a file position.
+pub fn is_seekable(fd: i32) -> bool {
+    const CUR: usize = 1;
+    // SAFETY: integer arguments only; a relative seek by 0 moves nothing.
+    unsafe { syscall(nr::__NR_lseek, [fd as usize, 0, CUR, 0, 0, 0]) }.is_ok()
+}

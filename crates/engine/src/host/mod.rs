@@ -1,0 +1,20 @@
+//! The host: every system call the engine makes goes through this module, as a plain
+//! function over integers that returns `Result<_, Errno>` and touches no thread-local
+//! state (no libc `errno`).
+//!
+//! Required of a host (what a fake has to provide in tests): descriptors ([`fd`]),
+//! transfers that may take program pointers ([`rw`]), fault-safe copies ([`user`]),
+//! readiness ([`poll`]), clocks and futexes ([`time`]), memory ([`mem`]) and threads ([`thread`]).
+
+pub mod creds;
+pub mod fd;
+pub mod mem;
+pub mod poll;
+pub mod rw;
+mod raw;
+pub mod thread;
+pub mod time;
+pub mod user;
+
+pub use raw::{interruptible, on_interrupt_fixup, syscall, Nr};
+pub use linux_raw_sys::general as nr;

@@ -1,0 +1,30 @@
+//! Every integer limit, with its reason.
+
+/// Most SQ entries, as in Linux.
+pub const SQ_ENTRIES_MAX: u32 = 32768;
+/// Most CQ entries, as in Linux: twice the SQ's.
+pub const CQ_ENTRIES_MAX: u32 = 2 * SQ_ENTRIES_MAX;
+/// Registered ring descriptors of one task, as in Linux.
+pub const RING_FDS: usize = 16;
+/// Registered files of one ring, as in Linux.
+pub const FILES_MAX: u32 = 1 << 20;
+/// Registered buffers of one ring, as in Linux.
+pub const BUFFERS_MAX: u32 = 1 << 14;
+/// Bytes of one registered buffer, as in Linux.
+pub const BUFFER_BYTES_MAX: usize = 1 << 30;
+/// Vectors of one request, `UIO_MAXIOV`.
+pub const IOV_MAX: u32 = 1024;
+/// Bytes of one transfer: Linux clamps to this (`MAX_RW_COUNT`).
+pub const RW_BYTES_MAX: usize = 0x7fff_f000;
+/// Events taken from a ring's epoll in one go; with DEFER_TASKRUN also the least bounded batch a turn.
+pub const EVENTS_BATCH: usize = 20;
+/// Nanoseconds after which an idle worker leaves, as in Linux.
+pub const WORKER_IDLE_NS: u64 = 5_000_000_000;
+/// Bounded workers per CPU, as in Linux.
+pub const BOUND_WORKERS_PER_CPU: u32 = 4;
+/// Bytes of socket control data copied at prep.
+pub const CONTROL_BYTES_MAX: usize = 64 * 1024;
+/// Personalities of one ring, as in Linux.
+pub const PERSONALITIES_MAX: u32 = 65535;
+/// Milliseconds an SQPOLL thread spins when the program asks for 0.
+pub const SQPOLL_IDLE_MS: u32 = 1000;

@@ -1,0 +1,40 @@
+//! EPOLL_CTL.
+
+use super::{must_be_zero, Ctx, FileUse, Issue, Op, OpDef};
+use crate::host::{nr, user};
+use crate::req::Req;
+use crate::{Errno, PASS_MAGIC};
+use anyring_uapi::{op, Sqe};
+
+/// EPOLL_CTL.
+#[derive(Debug)]
+pub struct Ctl {
+    op: u32,
+    fd: i32,
+    /// `struct epoll_event`, packed.
+    event: [u32; 3],
+}
+
+fn prep(sqe: &Sqe) -> Result<Op, Errno> {
+    must_be_zero(&[sqe.buf_index as u64, sqe.file_index as u64])?;
+    let has_event = sqe.len == nr::EPOLL_CTL_ADD || sqe.len == nr::EPOLL_CTL_MOD;
+    let event = if has_event { user::read(sqe.addr as usize)? } else { [0; 3] };
+    Ok(Op::Epoll(Ctl { op: sqe.len, fd: sqe.off as i32, event }))
+}
+
+fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
+    let Op::Epoll(c) = &req.op else { return Issue::err(Errno::INVAL) };
+    if let Some(engine) = ctx.ring.engine.upgrade() {
+        engine.watch(c.fd);
+    }
+    let args = [req.fd as usize, c.op as usize, c.fd as usize, c.event.as_ptr() as usize, 0, PASS_MAGIC as usize];
+    // SAFETY: the event is a copy.
+    Issue::from_result(unsafe { ctx.call(nr::__NR_epoll_ctl, args) })
+}
+
+/// EPOLL_CTL.
+pub const EPOLL_CTL: OpDef = OpDef {
+    file: FileUse::Ignored,
+    on_ring: true,
+    ..OpDef::new("EPOLL_CTL", op::EPOLL_CTL, prep, issue)
+};

@@ -1,0 +1,225 @@
+//! Operations. Each opcode is one row ([`OpDef`]) in the file of its family; [`table`] puts the rows
+//! in the order of their numbers. Probe answers, counters' names and docs/COMPAT.md all come
+//! from that table.
+//!
+//! `prep` reads each SQE field once from a private copy, refuses what the kernel refuses, captures what the
+//! program may free after submit, and has no side effects. `issue` tries the operation and never panics on the
+//! program's input. In the submitting call it must not wait; in a worker (`Ctx::blocking`) it may.
+
+pub mod cancel;
+pub mod epoll;
+pub mod files_update;
+pub mod kbuf;
+pub mod net;
+pub mod nop;
+pub mod open;
+pub mod path;
+pub mod poll;
+pub mod rw;
+pub mod splice;
+pub mod sync;
+pub mod table;
+pub mod timeout;
+
+use crate::host;
+use crate::req::Req;
+use crate::ring::state::State;
+use crate::ring::Ring;
+use crate::task::Task;
+use crate::Errno;
+use anyring_uapi::Sqe;
+use core::sync::atomic::AtomicU32;
+use std::sync::Arc;
+
+/// What prep captured, by family.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub enum Op {
+    None,
+    Nop(nop::Nop),
+    Rw(rw::Rw),
+    Sync(sync::Range),
+    Advise(sync::Advise),
+    Open(open::Open),
+    Close(open::Close),
+    Path(path::PathOp),
+    Truncate(u64),
+    Splice(splice::Splice),
+    Accept(net::Accept),
+    Connect(net::Connect),
+    Transfer(net::Transfer),
+    Msg(Box<net::Msg>),
+    Shutdown(u32),
+    Socket(net::Socket),
+    Epoll(epoll::Ctl),
+    FilesUpdate(files_update::Update),
+    Provide(kbuf::Provide),
+    Remove(kbuf::Remove),
+    Poll(poll::Add),
+    PollRemove(poll::Remove),
+    Timeout(timeout::Timeout),
+    TimeoutRemove(timeout::Remove),
+    Cancel(cancel::Cancel),
+}
+
+/// What an attempt came to.
+#[derive(Debug)]
+pub enum Issue {
+    /// Finished: result and CQE flags.
+    Done(i32, u32),
+    /// Wait until the file reports one of these poll events, then issue again.
+    Poll(u32),
+    /// Issue again in a worker.
+    Worker,
+    /// A poll request: wait for its events.
+    ArmPoll,
+    /// A timer: wait.
+    ArmTimer,
+}
+
+impl Issue {
+    /// Finished with a syscall's outcome.
+    pub fn from_result(r: Result<usize, Errno>) -> Issue {
+        match r {
+            Ok(n) => Issue::Done(n as i32, 0),
+            Err(e) => Issue::Done(e.res(), 0),
+        }
+    }
+    /// Finished with an error.
+    pub fn err(e: Errno) -> Issue {
+        Issue::Done(e.res(), 0)
+    }
+}
+
+/// Whether and how well an opcode works here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Support {
+    /// As in Linux 6.18.
+    Full,
+    /// Works, with a difference that the note names.
+    Partial(&'static str),
+    /// Answers EINVAL, as an older kernel would; not in the probe.
+    None,
+}
+
+/// Which file an operation works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileUse {
+    /// `fd` is no file, or a directory the operation looks up itself; FIXED_FILE is ignored.
+    Ignored,
+    /// `fd` is no file of the table: FIXED_FILE is refused with this error.
+    Refused(Errno),
+    /// `fd` is a directory to start from, or AT_FDCWD; FIXED_FILE is refused with this error.
+    Directory(Errno),
+    /// `fd` is the file.
+    Needed,
+}
+
+/// One row of the table.
+pub struct OpDef {
+    /// Name without prefix.
+    pub name: &'static str,
+    /// Number.
+    pub code: u8,
+    /// How well it works.
+    pub support: Support,
+    /// Its file.
+    pub file: FileUse,
+    /// `ioprio` may be non-zero (else EINVAL).
+    pub ioprio: bool,
+    /// IOSQE_BUFFER_SELECT is possible (else EOPNOTSUPP).
+    pub buffer_select: bool,
+    /// Possible on a ring with IOPOLL.
+    pub iopoll: bool,
+    /// Has no form that does not wait: goes to a worker.
+    pub always_async: bool,
+    /// Works on the ring's own state: never offloaded.
+    pub on_ring: bool,
+    /// Its worker account is the unbounded one unless the file is regular or a block device.
+    pub unbound: bool,
+    /// Serialised by inode when the file is regular.
+    pub hashed: bool,
+    /// Captures the SQE.
+    pub prep: fn(&Sqe) -> Result<Op, Errno>,
+    /// Tries the operation.
+    pub issue: fn(&mut Req, &mut Ctx<'_>) -> Issue,
+}
+
+impl OpDef {
+    /// A row with the usual properties; rows change what differs.
+    pub const fn new(
+        name: &'static str,
+        code: u8,
+        prep: fn(&Sqe) -> Result<Op, Errno>,
+        issue: fn(&mut Req, &mut Ctx<'_>) -> Issue,
+    ) -> OpDef {
+        OpDef {
+            name,
+            code,
+            support: Support::Full,
+            file: FileUse::Needed,
+            ioprio: false,
+            buffer_select: false,
+            iopoll: false,
+            always_async: false,
+            on_ring: false,
+            unbound: false,
+            hashed: false,
+            prep,
+            issue,
+        }
+    }
+    /// A row for an opcode that does not work here.
+    pub const fn unsupported(name: &'static str, code: u8) -> OpDef {
+        OpDef { support: Support::None, ..OpDef::new(name, code, |_| Err(Errno::INVAL), |_, _| Issue::err(Errno::INVAL)) }
+    }
+}
+
+/// The surroundings of an attempt.
+pub struct Ctx<'a> {
+    /// The ring.
+    pub ring: &'a Arc<Ring>,
+    /// The ring's state; `None` in a worker.
+    pub st: Option<&'a mut State>,
+    /// In a worker: its cancel flag. Calls may wait and are interrupted through it.
+    pub blocking: Option<&'a AtomicU32>,
+    /// Whose request it is.
+    pub task: &'a Arc<Task>,
+}
+
+impl Ctx<'_> {
+    /// Whether calls may wait.
+    pub fn may_block(&self) -> bool {
+        self.blocking.is_some()
+    }
+
+    /// A system call on behalf of a request; interruptible where it may wait.
+    ///
+    /// # Safety
+    /// As for [`host::syscall`]: program pointers may be bad, the engine's must be good.
+    pub unsafe fn call(&self, nr: host::Nr, args: [usize; 6]) -> Result<usize, Errno> {
+        match self.blocking {
+            // SAFETY: vouched for by the caller.
+            Some(flag) => unsafe { host::interruptible(flag, nr, args) },
+            // SAFETY: vouched for by the caller.
+            None => unsafe { host::syscall(nr, args) },
+        }
+    }
+
+    /// Runs `f` on the ring's state, taking its lock in a worker.
+    pub fn with_state<R>(&mut self, f: impl FnOnce(&mut State) -> R) -> R {
+        match &mut self.st {
+            Some(st) => f(st),
+            None => f(&mut self.ring.state.lock()),
+        }
+    }
+}
+
+/// EINVAL unless all given fields are zero.
+pub fn must_be_zero(fields: &[u64]) -> Result<(), Errno> {
+    if fields.iter().any(|f| *f != 0) {
+        Err(Errno::INVAL)
+    } else {
+        Ok(())
+    }
+}

@@ -1,0 +1,172 @@
+//! Sockets: SOCKET, ACCEPT, CONNECT, SHUTDOWN, and the transfers in [`transfer`] and [`msg`].
+
+pub mod connect;
+pub mod msg;
+pub mod transfer;
+
+use super::open::install;
+use super::{must_be_zero, Ctx, FileUse, Issue, Op, OpDef, Support};
+use crate::host::fd::{self, OwnedFd};
+use crate::host::{nr, poll};
+use crate::req::Req;
+use crate::Errno;
+use anyring_uapi::{op, Sqe};
+
+pub use connect::{Connect, CONNECT};
+pub use msg::Msg;
+pub use transfer::{Transfer, RECV, SEND};
+
+/// `ioprio` bits of transfers.
+pub const RECVSEND_POLL_FIRST: u16 = 1 << 0;
+/// See above.
+pub const RECV_MULTISHOT: u16 = 1 << 1;
+/// Result is one buffer after another.
+pub const RECVSEND_BUNDLE: u16 = 1 << 4;
+/// `addr` is an array of vectors.
+pub const SEND_VECTORIZED: u16 = 1 << 5;
+
+const ACCEPT_DONTWAIT: u16 = 1 << 1;
+const ACCEPT_POLL_FIRST: u16 = 1 << 2;
+
+const CLOEXEC: u32 = nr::O_CLOEXEC;
+const NONBLOCK: u32 = nr::O_NONBLOCK;
+
+/// ACCEPT.
+#[derive(Debug)]
+pub struct Accept {
+    addr: u64,
+    addrlen: u64,
+    flags: u32,
+    slot: u32,
+    dontwait: bool,
+    poll_first: bool,
+}
+
+/// SOCKET.
+#[derive(Debug)]
+pub struct Socket {
+    domain: i32,
+    kind: u64,
+    protocol: u32,
+    slot: u32,
+}
+
+fn prep_accept(sqe: &Sqe) -> Result<Op, Errno> {
+    must_be_zero(&[sqe.len as u64, sqe.buf_index as u64])?;
+    if sqe.ioprio & !(ACCEPT_DONTWAIT | ACCEPT_POLL_FIRST) != 0 {
+        return Err(Errno::INVAL);
+    }
+    if sqe.op_flags & !(CLOEXEC | NONBLOCK) != 0 || (sqe.file_index != 0 && sqe.op_flags & CLOEXEC != 0) {
+        return Err(Errno::INVAL);
+    }
+    Ok(Op::Accept(Accept {
+        addr: sqe.addr,
+        addrlen: sqe.off,
+        flags: sqe.op_flags,
+        slot: sqe.file_index,
+        dontwait: sqe.ioprio & ACCEPT_DONTWAIT != 0,
+        poll_first: sqe.ioprio & ACCEPT_POLL_FIRST != 0,
+    }))
+}
+
+fn issue_accept(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
+    let listener = req.file.raw();
+    let Op::Accept(accept) = &mut req.op else { return Issue::err(Errno::INVAL) };
+    if core::mem::take(&mut accept.poll_first) {
+        return Issue::Poll(poll::IN);
+    }
+    if !ctx.may_block() {
+        match poll::ready(listener, poll::IN) {
+            Ok(0) if accept.dontwait => return Issue::err(Errno::AGAIN),
+            Ok(0) => return Issue::Poll(poll::IN),
+            Ok(r) if r & poll::NVAL != 0 => return Issue::err(Errno::BADF),
+            _ => {}
+        }
+        // Somebody else may take the connection first; a listener that would then wait is for a worker.
+        if fd::status_flags(listener).is_ok_and(|f| f & NONBLOCK == 0) && is_listening(listener) {
+            return Issue::Worker;
+        }
+    }
+    let args = [listener as usize, accept.addr as usize, accept.addrlen as usize, accept.flags as usize, 0, 0];
+    let slot = accept.slot;
+    let dontwait = accept.dontwait;
+    // SAFETY: the address pointers are the program's, which the kernel checks.
+    let accepted = unsafe { ctx.call(nr::__NR_accept4, args) };
+    match accepted {
+        Err(Errno::AGAIN) if !dontwait => Issue::Poll(poll::IN),
+        Err(e) => Issue::err(e),
+        Ok(new) => {
+            let pending = if poll::ready(listener, poll::IN).is_ok_and(|r| r & poll::IN != 0) {
+                anyring_uapi::cqe::F_SOCK_NONEMPTY
+            } else {
+                0
+            };
+            match install(ctx, OwnedFd::from_raw(new as i32), slot) {
+                Ok(res) => Issue::Done(res, pending),
+                Err(e) => Issue::err(e),
+            }
+        }
+    }
+}
+
+/// A socket that accepts; anything else fails at once.
+fn is_listening(socket: i32) -> bool {
+    const SO_ACCEPTCONN: u32 = 30;
+    sockopt(socket, SO_ACCEPTCONN).is_ok_and(|v| v != 0)
+}
+
+/// An integer option at SOL_SOCKET.
+pub fn sockopt(socket: i32, option: u32) -> Result<i32, Errno> {
+    const SOL_SOCKET: usize = 1;
+    let (mut value, mut len) = (0i32, 4u32);
+    let args = [socket as usize, SOL_SOCKET, option as usize, &raw mut value as usize, &raw mut len as usize, 0];
+    // SAFETY: value and length are locals.
+    unsafe { crate::host::syscall(nr::__NR_getsockopt, args) }.map(|_| value)
+}
+
+fn prep_socket(sqe: &Sqe) -> Result<Op, Errno> {
+    must_be_zero(&[sqe.addr, sqe.op_flags as u64, sqe.buf_index as u64])?;
+    if sqe.file_index != 0 && sqe.off & CLOEXEC as u64 != 0 {
+        return Err(Errno::INVAL);
+    }
+    const TYPE_MASK: u32 = 0xf;
+    if sqe.off as u32 & !TYPE_MASK & !(CLOEXEC | NONBLOCK) != 0 {
+        return Err(Errno::INVAL);
+    }
+    Ok(Op::Socket(Socket { domain: sqe.fd, kind: sqe.off, protocol: sqe.len, slot: sqe.file_index }))
+}
+
+fn issue_socket(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
+    let Op::Socket(s) = &req.op else { return Issue::err(Errno::INVAL) };
+    let slot = s.slot;
+    // SAFETY: integer arguments only.
+    let made = unsafe { ctx.call(nr::__NR_socket, [s.domain as usize, s.kind as usize, s.protocol as usize, 0, 0, 0]) };
+    match made.and_then(|new| install(ctx, OwnedFd::from_raw(new as i32), slot)) {
+        Ok(res) => Issue::Done(res, 0),
+        Err(e) => Issue::err(e),
+    }
+}
+
+fn prep_shutdown(sqe: &Sqe) -> Result<Op, Errno> {
+    let zero = [sqe.off, sqe.addr, sqe.op_flags as u64, sqe.buf_index as u64, sqe.file_index as u64];
+    must_be_zero(&zero)?;
+    Ok(Op::Shutdown(sqe.len))
+}
+
+fn issue_shutdown(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
+    let Op::Shutdown(how) = req.op else { return Issue::err(Errno::INVAL) };
+    // SAFETY: integer arguments only.
+    Issue::from_result(unsafe { ctx.call(nr::__NR_shutdown, [req.file.raw() as usize, how as usize, 0, 0, 0, 0]) })
+}
+
+/// ACCEPT.
+pub const ACCEPT: OpDef = OpDef {
+    support: Support::Partial("no multishot"),
+    ioprio: true,
+    unbound: true,
+    ..OpDef::new("ACCEPT", op::ACCEPT, prep_accept, issue_accept)
+};
+/// SOCKET.
+pub const SOCKET: OpDef = OpDef { file: FileUse::Ignored, ..OpDef::new("SOCKET", op::SOCKET, prep_socket, issue_socket) };
+/// SHUTDOWN.
+pub const SHUTDOWN: OpDef = OpDef::new("SHUTDOWN", op::SHUTDOWN, prep_shutdown, issue_shutdown);

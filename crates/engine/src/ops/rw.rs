@@ -1,0 +1,378 @@
+//! READ, WRITE, their vectored and fixed-buffer forms.
+//!
+//! The inline attempt uses RWF_NOWAIT. What it answers tells the kind of file only where it matters: a
+//! stream refuses offsets (ESPIPE), a file that has no such form refuses the flag (EOPNOTSUPP).
+
+use super::{Ctx, FileUse, Issue, Op, OpDef};
+use crate::host::rw::Iovec;
+use crate::host::{self, fd, nr, poll, user};
+use crate::limits::{IOV_MAX, RW_BYTES_MAX};
+use crate::req::Req;
+use crate::Errno;
+use anyring_uapi::{op, sqe, Sqe};
+
+const RWF_HIPRI: u32 = 0x1;
+const RWF_NOWAIT: u32 = 0x8;
+
+/// Where the bytes are.
+#[derive(Debug)]
+enum Memory {
+    /// One range.
+    One(Iovec),
+    /// Vectors, copied at prep.
+    Many(Vec<Iovec>),
+    /// One range inside a registered buffer.
+    Fixed(Iovec),
+}
+
+/// A transfer.
+#[derive(Debug)]
+pub struct Rw {
+    write: bool,
+    memory: Memory,
+    offset: i64,
+    flags: u32,
+    /// Bytes already transferred.
+    done: usize,
+    /// Protection information was asked for, which no file here has.
+    attributes: bool,
+}
+
+/// The priority classes that Linux knows; a level without a class is none.
+fn check_ioprio(ioprio: u16) -> Result<(), Errno> {
+    match (ioprio >> 13, ioprio & 0x1fff) {
+        (0, 0) | (1..=3, _) => Ok(()),
+        _ => Err(Errno::INVAL),
+    }
+}
+
+/// Read and write attributes: only the mask for protection information exists.
+fn check_attributes(sqe: &Sqe) -> Result<bool, Errno> {
+    match sqe.pad2 {
+        0 => Ok(false),
+        1 => user::read::<[u64; 4]>(sqe.addr3 as usize).map(|_| true),
+        _ => Err(Errno::INVAL),
+    }
+}
+
+fn prep(sqe: &Sqe, write: bool, memory: Memory) -> Result<Op, Errno> {
+    check_ioprio(sqe.ioprio)?;
+    if sqe.op_flags & RWF_HIPRI != 0 {
+        return Err(Errno::INVAL);
+    }
+    let attributes = check_attributes(sqe)?;
+    Ok(Op::Rw(Rw { write, memory, offset: sqe.off as i64, flags: sqe.op_flags, done: 0, attributes }))
+}
+
+fn one(sqe: &Sqe) -> Memory {
+    Memory::One(Iovec { base: sqe.addr as usize, len: (sqe.len as usize).min(RW_BYTES_MAX) })
+}
+
+/// Copies and checks vectors.
+pub fn read_iovecs(addr: u64, count: u32) -> Result<Vec<Iovec>, Errno> {
+    if count > IOV_MAX {
+        return Err(Errno::INVAL);
+    }
+    let vecs: Vec<Iovec> = user::read_vec(addr as usize, count as usize)?;
+    if vecs.iter().any(|v| v.len > isize::MAX as usize) {
+        return Err(Errno::INVAL);
+    }
+    Ok(vecs)
+}
+
+fn many(sqe: &Sqe) -> Result<Memory, Errno> {
+    let vecs = read_iovecs(sqe.addr, sqe.len)?;
+    if sqe.flags & sqe::BUFFER_SELECT != 0 && vecs.len() != 1 {
+        return Err(Errno::INVAL);
+    }
+    Ok(Memory::Many(vecs))
+}
+
+fn prep_read(sqe: &Sqe) -> Result<Op, Errno> {
+    prep(sqe, false, one(sqe))
+}
+fn prep_write(sqe: &Sqe) -> Result<Op, Errno> {
+    prep(sqe, true, one(sqe))
+}
+fn prep_readv(sqe: &Sqe) -> Result<Op, Errno> {
+    prep(sqe, false, many(sqe)?)
+}
+fn prep_writev(sqe: &Sqe) -> Result<Op, Errno> {
+    prep(sqe, true, many(sqe)?)
+}
+fn fixed(sqe: &Sqe) -> Memory {
+    Memory::Fixed(Iovec { base: sqe.addr as usize, len: (sqe.len as usize).min(RW_BYTES_MAX) })
+}
+fn prep_read_fixed(sqe: &Sqe) -> Result<Op, Errno> {
+    prep(sqe, false, fixed(sqe))
+}
+fn prep_write_fixed(sqe: &Sqe) -> Result<Op, Errno> {
+    prep(sqe, true, fixed(sqe))
+}
+
+/// The vectors of one attempt, without what is already done.
+fn vectors(memory: &Memory, mut skip: usize, chosen: Option<Iovec>) -> Vec<Iovec> {
+    let all: &[Iovec] = match (&chosen, memory) {
+        (Some(v), _) => core::slice::from_ref(v),
+        (None, Memory::One(v) | Memory::Fixed(v)) => core::slice::from_ref(v),
+        (None, Memory::Many(v)) => v,
+    };
+    let mut room = RW_BYTES_MAX;
+    let mut out = Vec::with_capacity(all.len());
+    for v in all {
+        let cut = skip.min(v.len);
+        skip -= cut;
+        let len = (v.len - cut).min(room);
+        room -= len;
+        if len > 0 {
+            out.push(Iovec { base: v.base + cut, len });
+        }
+    }
+    out
+}
+
+impl Memory {
+    fn total(&self) -> usize {
+        match self {
+            Memory::One(v) | Memory::Fixed(v) => v.len,
+            Memory::Many(v) => v.iter().fold(0usize, |sum, v| sum.saturating_add(v.len)).min(RW_BYTES_MAX),
+        }
+    }
+}
+
+/// Takes a provided buffer if the request asks for one and has none yet.
+fn choose_buffer(req: &mut Req, ctx: &mut Ctx<'_>, max: usize) -> Result<Option<Iovec>, Errno> {
+    if !req.has(sqe::BUFFER_SELECT) {
+        return Ok(None);
+    }
+    let buf = match req.selected {
+        Some(buf) => buf,
+        None => {
+            let group = req.buf;
+            let buf = ctx.with_state(|st| st.groups.select(group, max))?;
+            req.selected = Some(buf);
+            buf
+        }
+    };
+    Ok(Some(Iovec { base: buf.addr, len: buf.len }))
+}
+
+/// Puts an unused buffer back before the request waits for its file.
+pub fn return_buffer(req: &mut Req, ctx: &mut Ctx<'_>) {
+    if let Some(buf) = req.selected.take() {
+        ctx.with_state(|st| st.groups.put_back(buf));
+    }
+}
+
+fn check_fixed(req: &Req, ctx: &mut Ctx<'_>, range: Iovec) -> Result<(), Errno> {
+    let index = req.buf;
+    let buffer = ctx.with_state(|st| st.buffers.get(index)).ok_or(Errno::FAULT)?;
+    if buffer.contains(range.base, range.len) {
+        Ok(())
+    } else {
+        Err(Errno::FAULT)
+    }
+}
+
+fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
+    match try_issue(req, ctx) {
+        Ok(issue) => issue,
+        Err(e) => Issue::err(e),
+    }
+}
+
+fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
+    let status = fd::status_flags(req.file.raw())?;
+    let Op::Rw(rw) = &req.op else { return Err(Errno::INVAL) };
+    if rw.attributes || rw.offset < -1 {
+        return Err(Errno::INVAL);
+    }
+    if let Memory::Fixed(range) = rw.memory {
+        check_fixed(req, ctx, range)?;
+    }
+    let max = rw.memory.total();
+    let direct = status & nr::O_DIRECT != 0;
+    let user_nowait = rw.flags & RWF_NOWAIT != 0;
+    if direct && !ctx.may_block() && !user_nowait {
+        // A direct transfer waits for the device even with RWF_NOWAIT.
+        return Ok(Issue::Worker);
+    }
+    let chosen = choose_buffer(req, ctx, max)?;
+    let outcome = if ctx.may_block() { blocking(req, ctx, chosen, status) } else { inline(req, ctx, chosen, status) };
+    if matches!(outcome, Issue::Poll(_) | Issue::Worker) && done(req) == 0 {
+        return_buffer(req, ctx);
+    }
+    Ok(outcome)
+}
+
+fn done(req: &Req) -> usize {
+    match &req.op {
+        Op::Rw(rw) => rw.done,
+        _ => 0,
+    }
+}
+
+/// One call with the given extra flags.
+fn transfer(req: &Req, ctx: &Ctx<'_>, chosen: Option<Iovec>, extra: u32) -> Result<usize, Errno> {
+    let Op::Rw(rw) = &req.op else { return Err(Errno::INVAL) };
+    let offset = if rw.offset < 0 { -1 } else { rw.offset.checked_add(rw.done as i64).ok_or(Errno::INVAL)? };
+    let number = if rw.write { nr::__NR_pwritev2 } else { nr::__NR_preadv2 };
+    let one = match (&chosen, &rw.memory) {
+        (None, Memory::One(v) | Memory::Fixed(v)) if rw.done == 0 => Some(*v),
+        (Some(v), _) if rw.done == 0 => Some(*v),
+        _ => None,
+    };
+    let many = if one.is_none() { vectors(&rw.memory, rw.done, chosen) } else { Vec::new() };
+    let (vecs, count) = match &one {
+        Some(v) => (v as *const Iovec as usize, 1),
+        None => (many.as_ptr() as usize, many.len()),
+    };
+    let args = [req.file.raw() as usize, vecs, count, offset as usize, 0, (rw.flags | extra) as usize];
+    // SAFETY: the vectors are the engine's own; what they point to is the program's, which the kernel checks.
+    unsafe { ctx.call(number, args) }
+}
+
+/// Bytes asked for in all.
+fn wanted(req: &Req) -> usize {
+    match (&req.selected, &req.op) {
+        (Some(buf), _) => buf.len,
+        (None, Op::Rw(rw)) => rw.memory.total(),
+        _ => 0,
+    }
+}
+
+/// Ends with so many bytes in all; fewer than asked for break a chain.
+fn finish(req: &mut Req, bytes: usize) -> Issue {
+    req.failed |= bytes != wanted(req);
+    Issue::Done(bytes as i32, 0)
+}
+
+fn readiness(req: &Req) -> u32 {
+    match &req.op {
+        Op::Rw(rw) if rw.write => poll::OUT,
+        _ => poll::IN,
+    }
+}
+
+fn make_stream(req: &mut Req) {
+    if let Op::Rw(rw) = &mut req.op {
+        rw.offset = -1;
+    }
+}
+
+fn inline(req: &mut Req, ctx: &mut Ctx<'_>, chosen: Option<Iovec>, status: u32) -> Issue {
+    let user_nowait = matches!(&req.op, Op::Rw(rw) if rw.flags & RWF_NOWAIT != 0);
+    let at_offset = matches!(&req.op, Op::Rw(rw) if rw.offset >= 0);
+    match transfer(req, ctx, chosen, RWF_NOWAIT) {
+        Ok(n) => after_partial(req, n),
+        Err(Errno::SPIPE) if at_offset => {
+            make_stream(req);
+            inline(req, ctx, chosen, status)
+        }
+        Err(Errno::AGAIN) if user_nowait => Issue::err(Errno::AGAIN),
+        Err(Errno::AGAIN) => would_block(req),
+        Err(Errno::OPNOTSUPP | Errno::INVAL) if !user_nowait => no_such_form(req, ctx, chosen, status),
+        Err(e) => Issue::err(e),
+    }
+}
+
+/// Regular files go on until all is done; others end with the first result.
+fn after_partial(req: &mut Req, n: usize) -> Issue {
+    let total = done(req) + n;
+    if n == 0 || total >= wanted(req) {
+        return finish(req, total);
+    }
+    if fd::stat(req.file.raw()).is_ok_and(|s| s.is_regular() || s.is_block()) {
+        if let Op::Rw(rw) = &mut req.op {
+            rw.done = total;
+        }
+        return Issue::Worker;
+    }
+    finish(req, total)
+}
+
+fn would_block(req: &Req) -> Issue {
+    match fd::stat(req.file.raw()) {
+        Ok(s) if s.is_regular() || s.is_block() => Issue::Worker,
+        Ok(_) => Issue::Poll(readiness(req)),
+        Err(e) => Issue::err(e),
+    }
+}
+
+/// The file has no RWF_NOWAIT form.
+fn no_such_form(req: &mut Req, ctx: &mut Ctx<'_>, chosen: Option<Iovec>, status: u32) -> Issue {
+    let stat = match fd::stat(req.file.raw()) {
+        Ok(stat) => stat,
+        Err(e) => return Issue::err(e),
+    };
+    if stat.is_regular() || stat.is_block() {
+        return Issue::Worker;
+    }
+    if stat.is_memory_device() || status & nr::O_NONBLOCK != 0 {
+        return match transfer(req, ctx, chosen, 0) {
+            Ok(n) => finish(req, n),
+            Err(Errno::AGAIN) => Issue::Poll(readiness(req)),
+            Err(e) => Issue::err(e),
+        };
+    }
+    match poll::ready(req.file.raw(), readiness(req)) {
+        Ok(0) => Issue::Poll(readiness(req)),
+        // Another reader may be faster: only a worker may wait.
+        _ => Issue::Worker,
+    }
+}
+
+fn blocking(req: &mut Req, ctx: &mut Ctx<'_>, chosen: Option<Iovec>, status: u32) -> Issue {
+    let stat = match fd::stat(req.file.raw()) {
+        Ok(stat) => stat,
+        Err(e) => return Issue::err(e),
+    };
+    let on_disk = stat.is_regular() || stat.is_block();
+    if !on_disk {
+        make_stream_unless_seekable(req, &stat);
+    }
+    loop {
+        match transfer(req, ctx, chosen, 0) {
+            Ok(n) => {
+                let total = done(req) + n;
+                if n == 0 || total >= wanted(req) || !on_disk {
+                    return finish(req, total);
+                }
+                if let Op::Rw(rw) = &mut req.op {
+                    rw.done = total;
+                }
+            }
+            Err(Errno::AGAIN) if !on_disk && status & nr::O_NONBLOCK != 0 => return Issue::Poll(readiness(req)),
+            Err(_) if done(req) > 0 => {
+                let total = done(req);
+                return finish(req, total);
+            }
+            Err(e) => return Issue::err(e),
+        }
+    }
+}
+
+/// Streams ignore the offset.
+fn make_stream_unless_seekable(req: &mut Req, stat: &fd::Stat) {
+    let seekable = stat.is_memory_device();
+    if !seekable && (stat.is_fifo() || stat.is_socket() || !host::fd::is_seekable(req.file.raw())) {
+        make_stream(req);
+    }
+}
+
+const fn row(name: &'static str, code: u8, prep: fn(&Sqe) -> Result<Op, Errno>) -> OpDef {
+    OpDef { file: FileUse::Needed, ioprio: true, iopoll: true, unbound: true, ..OpDef::new(name, code, prep, issue) }
+}
+
+/// READV.
+pub const READV: OpDef = OpDef { buffer_select: true, ..row("READV", op::READV, prep_readv) };
+/// WRITEV.
+pub const WRITEV: OpDef = OpDef { hashed: true, ..row("WRITEV", op::WRITEV, prep_writev) };
+/// READ_FIXED.
+pub const READ_FIXED: OpDef = row("READ_FIXED", op::READ_FIXED, prep_read_fixed);
+/// WRITE_FIXED.
+pub const WRITE_FIXED: OpDef = OpDef { hashed: true, ..row("WRITE_FIXED", op::WRITE_FIXED, prep_write_fixed) };
+/// READ.
+pub const READ: OpDef = OpDef { buffer_select: true, ..row("READ", op::READ, prep_read) };
+/// WRITE.
+pub const WRITE: OpDef = OpDef { hashed: true, ..row("WRITE", op::WRITE, prep_write) };

@@ -1,0 +1,86 @@
+//! The table of operations, in the order of their numbers.
+
+use super::{cancel, epoll, files_update, kbuf, net, nop, open, path, poll, rw, splice, sync, timeout};
+use super::{OpDef, Support};
+use anyring_uapi::op;
+
+/// All rows.
+pub static OPS: [OpDef; op::COUNT] = [
+    nop::NOP,
+    rw::READV,
+    rw::WRITEV,
+    sync::FSYNC,
+    rw::READ_FIXED,
+    rw::WRITE_FIXED,
+    poll::POLL_ADD,
+    poll::POLL_REMOVE,
+    sync::SYNC_FILE_RANGE,
+    net::msg::SENDMSG,
+    net::msg::RECVMSG,
+    timeout::TIMEOUT,
+    timeout::TIMEOUT_REMOVE,
+    net::ACCEPT,
+    cancel::ASYNC_CANCEL,
+    timeout::LINK_TIMEOUT,
+    net::CONNECT,
+    sync::FALLOCATE,
+    open::OPENAT,
+    open::CLOSE,
+    files_update::FILES_UPDATE,
+    path::STATX,
+    rw::READ,
+    rw::WRITE,
+    sync::FADVISE,
+    sync::MADVISE,
+    net::SEND,
+    net::RECV,
+    open::OPENAT2,
+    epoll::EPOLL_CTL,
+    splice::SPLICE,
+    kbuf::PROVIDE_BUFFERS,
+    kbuf::REMOVE_BUFFERS,
+    splice::TEE,
+    net::SHUTDOWN,
+    path::RENAMEAT,
+    path::UNLINKAT,
+    path::MKDIRAT,
+    path::SYMLINKAT,
+    path::LINKAT,
+    OpDef::unsupported("MSG_RING", op::MSG_RING),
+    OpDef::unsupported("FSETXATTR", op::FSETXATTR),
+    OpDef::unsupported("SETXATTR", op::SETXATTR),
+    OpDef::unsupported("FGETXATTR", op::FGETXATTR),
+    OpDef::unsupported("GETXATTR", op::GETXATTR),
+    net::SOCKET,
+    OpDef::unsupported("URING_CMD", op::URING_CMD),
+    OpDef::unsupported("SEND_ZC", op::SEND_ZC),
+    OpDef::unsupported("SENDMSG_ZC", op::SENDMSG_ZC),
+    OpDef::unsupported("READ_MULTISHOT", op::READ_MULTISHOT),
+    OpDef::unsupported("WAITID", op::WAITID),
+    OpDef::unsupported("FUTEX_WAIT", op::FUTEX_WAIT),
+    OpDef::unsupported("FUTEX_WAKE", op::FUTEX_WAKE),
+    OpDef::unsupported("FUTEX_WAITV", op::FUTEX_WAITV),
+    OpDef::unsupported("FIXED_FD_INSTALL", op::FIXED_FD_INSTALL),
+    sync::FTRUNCATE,
+    OpDef::unsupported("BIND", op::BIND),
+    OpDef::unsupported("LISTEN", op::LISTEN),
+    OpDef::unsupported("RECV_ZC", op::RECV_ZC),
+    OpDef::unsupported("EPOLL_WAIT", op::EPOLL_WAIT),
+    OpDef::unsupported("READV_FIXED", op::READV_FIXED),
+    OpDef::unsupported("WRITEV_FIXED", op::WRITEV_FIXED),
+    OpDef::unsupported("PIPE", op::PIPE),
+];
+
+const _: () = {
+    let mut i = 0;
+    while i < op::COUNT {
+        assert!(OPS[i].code as usize == i, "a row stands at the wrong place");
+        i += 1;
+    }
+};
+
+/// The row of an opcode that works here.
+#[inline]
+pub fn supported(opcode: u8) -> Option<&'static OpDef> {
+    OPS.get(opcode as usize).filter(|def| def.support != Support::None)
+}

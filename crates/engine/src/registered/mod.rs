@@ -1,0 +1,7 @@
+//! Resources that a program registers with a ring.
+
+pub mod buffers;
+pub mod creds;
+pub mod files;
+pub mod groups;
+pub mod restrictions;

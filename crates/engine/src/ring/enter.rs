@@ -1,0 +1,126 @@
+//! `io_uring_enter(2)` on one ring: who may, submit, then wait.
+
+use super::timeout::monotonic_deadline;
+use super::wait::Wait;
+use super::Ring;
+use crate::host::time::{now_ns, Clock};
+use crate::host::user;
+use crate::task::Task;
+use crate::{Caller, Errno};
+use anyring_uapi::enter::{Timespec, ABS_TIMER, EXT_ARG, EXT_ARG_REG, GETEVENTS, SQ_WAIT, SQ_WAKEUP};
+use anyring_uapi::setup::{DEFER_TASKRUN, SINGLE_ISSUER, SQPOLL};
+use anyring_uapi::GeteventsArg;
+use std::sync::Arc;
+
+/// The arguments after the descriptor.
+#[derive(Clone, Copy, Debug)]
+pub struct Enter {
+    /// SQEs to submit.
+    pub to_submit: u32,
+    /// CQEs to wait for.
+    pub min_complete: u32,
+    /// `IORING_ENTER_*`.
+    pub flags: u32,
+    /// Signal mask or extended argument.
+    pub arg: usize,
+    /// Its size.
+    pub argsz: usize,
+}
+
+impl Ring {
+    /// See the module's description.
+    pub fn enter(self: &Arc<Ring>, caller: &Caller, task: &Arc<Task>, e: &Enter) -> Result<u32, Errno> {
+        if !self.state.lock().enabled {
+            return Err(Errno::BADFD);
+        }
+        let submitted = if self.has(SQPOLL) { self.enter_sqpoll(e)? } else { self.enter_submit(caller, task, e)? };
+        let short = !self.has(SQPOLL) && submitted != e.to_submit;
+        if e.flags & GETEVENTS == 0 || short {
+            self.attend();
+            return Ok(submitted);
+        }
+        let waited = self.enter_wait(caller, e);
+        self.attend();
+        match waited {
+            _ if submitted > 0 => Ok(submitted),
+            Err(errno) if matches!(errno, Errno::TIME | Errno::INTR) && self.has_ready() => Ok(0),
+            other => other.map(|()| 0),
+        }
+    }
+
+    fn enter_submit(self: &Arc<Ring>, caller: &Caller, task: &Arc<Task>, e: &Enter) -> Result<u32, Errno> {
+        if e.to_submit == 0 {
+            return Ok(0);
+        }
+        let mut st = self.state.lock();
+        if self.has(SINGLE_ISSUER) && st.owner != Some(caller.tid) {
+            return Err(Errno::EXIST);
+        }
+        let submitted = self.submit(&mut st, task, e.to_submit);
+        self.finish_turn(&mut st);
+        Ok(submitted)
+    }
+
+    fn enter_sqpoll(self: &Arc<Ring>, e: &Enter) -> Result<u32, Errno> {
+        let Some(sqpoll) = self.sqpoll.lock().clone() else { return Err(Errno::OWNERDEAD) };
+        if sqpoll.is_dead() {
+            return Err(Errno::OWNERDEAD);
+        }
+        if e.flags & SQ_WAKEUP != 0 {
+            sqpoll.wake();
+        }
+        if e.flags & SQ_WAIT != 0 {
+            sqpoll.wait_for_room(self)?;
+        }
+        Ok(e.to_submit)
+    }
+
+    fn enter_wait(self: &Arc<Ring>, caller: &Caller, e: &Enter) -> Result<(), Errno> {
+        if self.has(DEFER_TASKRUN) && self.state.lock().owner != Some(caller.tid) {
+            return Err(Errno::EXIST);
+        }
+        let wait = self.parse_wait(caller, e)?;
+        self.wait(&wait)
+    }
+
+    /// Reads the signal mask and the times.
+    fn parse_wait(&self, caller: &Caller, e: &Enter) -> Result<Wait, Errno> {
+        let mut wait = Wait { min: e.min_complete, mask: caller.mask, ..Wait::default() };
+        if e.flags & EXT_ARG == 0 {
+            if e.arg != 0 {
+                wait.mask = Some(read_mask(e.arg, e.argsz)?);
+            }
+            return Ok(wait);
+        }
+        if e.flags & EXT_ARG_REG != 0 {
+            // No wait region was registered: that register operation does not exist here.
+            return Err(if e.argsz == 64 { Errno::FAULT } else { Errno::INVAL });
+        }
+        if e.argsz != size_of::<GeteventsArg>() {
+            return Err(Errno::INVAL);
+        }
+        let arg: GeteventsArg = user::read(e.arg)?;
+        if arg.sigmask != 0 {
+            wait.mask = Some(read_mask(arg.sigmask as usize, arg.sigmask_sz as usize)?);
+        }
+        if arg.min_wait_usec != 0 {
+            wait.min_wait_until = Some(now_ns(Clock::Monotonic) + arg.min_wait_usec as u64 * 1000);
+        }
+        if arg.ts != 0 {
+            let ts: Timespec = user::read(arg.ts as usize)?;
+            let ns = ts.sec.saturating_mul(1_000_000_000).saturating_add(ts.nsec).max(0) as u64;
+            let clock = if self.state.lock().boottime { Clock::Boottime } else { Clock::Monotonic };
+            wait.deadline = Some(monotonic_deadline(clock, e.flags & ABS_TIMER != 0, ns));
+        }
+        Ok(wait)
+    }
+}
+
+fn read_mask(addr: usize, size: usize) -> Result<u64, Errno> {
+    if size != 8 {
+        return Err(Errno::INVAL);
+    }
+    // SIGKILL and SIGSTOP cannot be blocked; SIGSYS must not be, or the next trapped call would kill the thread.
+    const SIGSYS: u64 = 31;
+    user::read::<u64>(addr).map(|mask| mask & !(1 << (SIGSYS - 1)))
+}

@@ -1,0 +1,172 @@
+//! Starting a request: its file, the first attempt, and where it waits if it could not finish.
+
+use super::pending::{Pending, TimerKind};
+use super::state::State;
+use super::Ring;
+use crate::host::fd;
+use crate::ops::{Ctx, FileUse, Issue, Op};
+use crate::req::{FileRef, Key, Req, Via};
+use crate::task::Task;
+use crate::wq::WorkItem;
+use crate::Errno;
+use anyring_uapi::{op, sqe};
+use std::sync::Arc;
+
+/// Attempts after readiness was reported before a request goes to a worker: a file may
+/// report readiness that its non-blocking form does not see.
+const SPURIOUS_MAX: u32 = 8;
+
+impl Ring {
+    /// Starts a request whose turn has come.
+    pub fn start(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, mut req: Box<Req>) {
+        if let Some(res) = req.early {
+            return self.complete(st, req, res, 0);
+        }
+        if let Err(e) = self.resolve_file(st, &mut req) {
+            return self.complete(st, req, e.res(), 0);
+        }
+        let outcome = if self.wants_worker(&req) { Issue::Worker } else { self.attempt(st, task, &mut req) };
+        self.settle(st, task, req, outcome);
+    }
+
+    /// One non-blocking attempt.
+    pub fn attempt(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, req: &mut Req) -> Issue {
+        (req.def.issue)(req, &mut Ctx { ring: self, st: Some(st), blocking: None, task })
+    }
+
+    /// Acts on an attempt's outcome.
+    pub fn settle(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, req: Box<Req>, outcome: Issue) {
+        match outcome {
+            Issue::Done(res, flags) => self.complete(st, req, res, flags),
+            Issue::Poll(events) => self.arm_retry(st, task, req, events),
+            Issue::Worker => self.send_to_worker(st, task, req),
+            Issue::ArmPoll => self.arm_poll_request(st, req),
+            Issue::ArmTimer => self.arm_timer(st, req, TimerKind::Timeout),
+        }
+    }
+
+    /// Looks the file up. A plain number is used as it is while the submitting call lasts.
+    fn resolve_file(&self, st: &State, req: &mut Req) -> Result<(), Errno> {
+        if !matches!(req.file, FileRef::None) {
+            return Ok(());
+        }
+        match req.def.file {
+            FileUse::Needed => {}
+            FileUse::Directory(_) if req.fd >= 0 => {
+                req.file = FileRef::Plain(req.fd);
+                return Ok(());
+            }
+            _ => return Ok(()),
+        }
+        req.file = if req.has(sqe::FIXED_FILE) {
+            FileRef::Fixed(st.files.get(req.fd as u32).ok_or(Errno::BADF)?)
+        } else if req.fd < 0 {
+            return Err(Errno::BADF);
+        } else {
+            FileRef::Plain(req.fd)
+        };
+        if let Op::Splice(s) = &mut req.op {
+            s.input_file = if s.input_fixed {
+                FileRef::Fixed(st.files.get(s.input as u32).ok_or(Errno::BADF)?)
+            } else if s.input < 0 {
+                return Err(Errno::BADF);
+            } else {
+                FileRef::Plain(s.input)
+            };
+        }
+        Ok(())
+    }
+
+    /// Whether the inline attempt is skipped.
+    fn wants_worker(&self, req: &Req) -> bool {
+        let def = req.def;
+        if def.on_ring {
+            return false;
+        }
+        if def.always_async || req.creds.is_some() {
+            return true;
+        }
+        req.has(sqe::ASYNC) && !self.is_pollable(req)
+    }
+
+    /// A file whose readiness can be waited for: then IOSQE_ASYNC needs no worker.
+    fn is_pollable(&self, req: &Req) -> bool {
+        if matches!(req.file, FileRef::None) {
+            return false;
+        }
+        fd::stat(req.file.raw()).is_ok_and(|s| !s.is_regular() && !s.is_block() && !s.is_memory_device())
+    }
+
+    /// Makes the request independent of the program's descriptor number.
+    pub fn keep_file(&self, req: &mut Req) -> Result<(), Errno> {
+        if let FileRef::Plain(number) = req.file {
+            req.file = match self.duplicate(number) {
+                Ok(fd) => FileRef::Owned(fd),
+                // An absolute path needs no directory: the call itself will tell.
+                Err(_) if req.def.file != FileUse::Needed => FileRef::None,
+                Err(e) => return Err(e),
+            };
+        }
+        match &mut req.op {
+            Op::Splice(s) => {
+                if let FileRef::Plain(number) = s.input_file {
+                    s.input_file = FileRef::Owned(self.duplicate(number)?);
+                }
+            }
+            Op::Path(p) => {
+                if let (Some(number), FileRef::None) = (p.second_dir(), &p.second_file) {
+                    p.second_file = self.duplicate(number).map_or(FileRef::None, FileRef::Owned);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Hands a request to its task's io-wq.
+    pub fn send_to_worker(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, mut req: Box<Req>) {
+        if let Err(e) = self.keep_file(&mut req) {
+            return self.complete(st, req, e.res(), 0);
+        }
+        let key = st.pending.reserve();
+        self.arm_link_timeout(st, &mut req, key);
+        req.via = Via::Worker;
+        let item = Arc::new(WorkItem::new(self.clone(), key, req, task.clone()));
+        st.pending.fill(key, Pending::Work(item.clone()));
+        if let Err(e) = task.pool.enqueue(&item) {
+            st.pending.take(key);
+            if let Some(req) = item.take_request() {
+                self.complete(st, req, e.res(), 0);
+            }
+        }
+    }
+
+    /// Arms the LINK_TIMEOUT that follows a request which now waits at `key`.
+    pub fn arm_link_timeout(self: &Arc<Ring>, st: &mut State, req: &mut Req, key: Key) {
+        if let Some(timer) = req.link_timeout {
+            // Armed before; the request has only moved.
+            self.retarget_link_timeout(st, timer, key);
+            return;
+        }
+        if !req.next.as_ref().is_some_and(|n| n.def.code == op::LINK_TIMEOUT) {
+            return;
+        }
+        let Some(mut timeout) = req.next.take() else { return };
+        req.next = timeout.next.take();
+        req.link_timeout = self.add_timer(st, timeout, TimerKind::Link(key));
+    }
+
+    /// Issues a request again after its file became ready for the `tries`th time.
+    pub fn retry(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, req: &mut Req, tries: u32) -> Issue {
+        req.via = Via::Polled;
+        if tries > SPURIOUS_MAX && !self.is_socket_like(req) {
+            return Issue::Worker;
+        }
+        self.attempt(st, task, req)
+    }
+
+    /// Sockets and pipes always have a non-blocking form.
+    fn is_socket_like(&self, req: &Req) -> bool {
+        fd::stat(req.file.raw()).is_ok_and(|s| s.is_socket() || s.is_fifo())
+    }
+}

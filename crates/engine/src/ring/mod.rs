@@ -1,0 +1,233 @@
+//! One ring: its memory, its two locks, its descriptors.
+//!
+//! `state` guards everything but the completion queue; it is held while SQEs are issued inline and while
+//! events are handled, never while waiting. `cq` guards the completion queue, is taken after
+//! `state`, and alone suffices to look whether enough has completed.
+
+pub mod cancel;
+pub mod chain;
+pub mod complete;
+pub mod cq;
+pub mod enter;
+pub mod issue;
+pub mod pending;
+pub mod poll;
+pub mod setup;
+pub mod shared;
+pub mod state;
+pub mod submit;
+pub mod timers;
+pub mod timeout;
+pub mod wait;
+
+use crate::engine::Inner;
+use crate::host::{self, fd, fd::OwnedFd};
+use crate::sqpoll::SqPoll;
+use crate::sync::Lock;
+use crate::task::Task;
+use crate::Errno;
+use anyring_uapi::setup::{CQE32, CQE_MIXED, DEFER_TASKRUN, IOPOLL, TASKRUN_FLAG};
+use anyring_uapi::Cqe;
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use cq::{Cq, Entry};
+use shared::SharedRings;
+use state::State;
+use std::sync::{Arc, Weak};
+
+/// Token of the wake eventfd in a ring's epoll.
+pub const TOKEN_WAKE: u64 = 0;
+/// Token of the timer descriptor.
+pub const TOKEN_TIMER: u64 = 1;
+
+/// See the module's description.
+pub struct Ring {
+    /// Unique in the process.
+    pub id: u64,
+    /// Setup flags.
+    pub flags: u32,
+    /// Shared memory.
+    pub mem: SharedRings,
+    /// See the module's description.
+    pub state: Lock<State>,
+    /// See the module's description.
+    pub cq: Lock<Cq>,
+    /// The task that made it.
+    pub task: Arc<Task>,
+    /// The engine.
+    pub engine: Weak<Inner>,
+    /// Submits for the program, with SQPOLL.
+    pub sqpoll: Lock<Option<Arc<SqPoll>>>,
+    /// The engine's duplicate of the ring's eventfd: wakes sleepers, and shows readiness.
+    pub efd: OwnedFd,
+    /// Open descriptors of the program (dups), and registered ring indices.
+    pub refs: AtomicU32,
+    /// Requests that wait for readiness or a timer: somebody has to look after them.
+    pub armed: AtomicU32,
+    /// Poll sets of the program contain the ring.
+    pub watched: AtomicBool,
+    /// Task work waits (a hint, set under `state`).
+    pub tw_pending: AtomicBool,
+    /// The reactor is to be told of events (its registration is armed).
+    pub reactor_armed: AtomicBool,
+    /// Wake-ups sent.
+    pub wakeups: AtomicU64,
+    epfd: AtomicI32,
+    timerfd: AtomicI32,
+    fds: Lock<Vec<OwnedFd>>,
+}
+
+impl Ring {
+    /// Builds a ring around its memory and eventfd.
+    pub fn new(id: u64, flags: u32, mem: SharedRings, task: Arc<Task>, engine: Weak<Inner>, efd: OwnedFd, state: State) -> Ring {
+        let cq = Cq::new(mem.geometry().cq_entries, flags);
+        Ring {
+            id,
+            flags,
+            mem,
+            state: Lock::new(state),
+            cq: Lock::new(cq),
+            task,
+            engine,
+            sqpoll: Lock::new(None),
+            efd,
+            refs: AtomicU32::new(1),
+            armed: AtomicU32::new(0),
+            watched: AtomicBool::new(false),
+            tw_pending: AtomicBool::new(false),
+            reactor_armed: AtomicBool::new(false),
+            wakeups: AtomicU64::new(0),
+            epfd: AtomicI32::new(-1),
+            timerfd: AtomicI32::new(-1),
+            fds: Lock::new(Vec::new()),
+        }
+    }
+
+    /// A setup flag.
+    #[inline]
+    pub fn has(&self, flag: u32) -> bool {
+        self.flags & flag != 0
+    }
+    /// Completions of workers and polls are posted by the owner, inside enter(GETEVENTS).
+    #[inline]
+    pub fn defers(&self) -> bool {
+        self.has(DEFER_TASKRUN | IOPOLL)
+    }
+    /// 32-byte CQEs are possible.
+    pub fn has_large_cqes(&self) -> bool {
+        self.has(CQE32 | CQE_MIXED)
+    }
+
+    /// The ring's epoll descriptor, made at first need.
+    pub fn epfd(&self) -> Result<i32, Errno> {
+        let fd = self.epfd.load(Ordering::Acquire);
+        if fd >= 0 {
+            return Ok(fd);
+        }
+        let mut fds = self.fds.lock();
+        if self.epfd.load(Ordering::Acquire) < 0 {
+            let ep = self.keep_high(host::poll::create()?)?;
+            host::poll::add(ep.raw(), self.efd.raw(), host::poll::IN | host::poll::ET, TOKEN_WAKE)?;
+            self.epfd.store(ep.raw(), Ordering::Release);
+            fds.push(ep);
+        }
+        Ok(self.epfd.load(Ordering::Acquire))
+    }
+
+    /// The epoll descriptor, if there is one.
+    pub fn existing_epfd(&self) -> Option<i32> {
+        Some(self.epfd.load(Ordering::Acquire)).filter(|fd| *fd >= 0)
+    }
+
+    /// The ring's timer descriptor, made at first need and registered in its epoll.
+    pub fn timerfd(&self) -> Result<i32, Errno> {
+        let fd = self.timerfd.load(Ordering::Acquire);
+        if fd >= 0 {
+            return Ok(fd);
+        }
+        let ep = self.epfd()?;
+        let mut fds = self.fds.lock();
+        if self.timerfd.load(Ordering::Acquire) < 0 {
+            let timer = self.keep_high(host::poll::timerfd()?)?;
+            host::poll::add(ep, timer.raw(), host::poll::IN | host::poll::ET, TOKEN_TIMER)?;
+            self.timerfd.store(timer.raw(), Ordering::Release);
+            fds.push(timer);
+        }
+        Ok(self.timerfd.load(Ordering::Acquire))
+    }
+
+    fn keep_high(&self, fd: OwnedFd) -> Result<OwnedFd, Errno> {
+        match self.engine.upgrade() {
+            Some(engine) => engine.fds.move_high(fd),
+            None => Err(Errno::BADFD),
+        }
+    }
+
+    /// A private duplicate of a descriptor.
+    pub fn duplicate(&self, fd: i32) -> Result<OwnedFd, Errno> {
+        match self.engine.upgrade() {
+            Some(engine) => engine.fds.duplicate(fd),
+            None => Err(Errno::BADFD),
+        }
+    }
+
+    /// Posts a CQE; part of a batch that [`Ring::finish_turn`] ends.
+    #[inline]
+    pub fn post(&self, cqe: Cqe, kind: cq::Kind, from_worker: bool) {
+        self.cq.lock().post(&self.mem, Entry { cqe, ..Entry::default() }, kind, from_worker);
+    }
+
+    /// Makes the ring's eventfd readable where somebody sleeps on it or polls it.
+    pub fn tell(&self, wake: bool) {
+        if wake {
+            self.wakeups.fetch_add(1, Ordering::Relaxed);
+        }
+        if wake || self.watched.load(Ordering::Relaxed) {
+            fd::eventfd_signal(self.efd.raw());
+        }
+    }
+
+    /// Posts the CQE of a released resource's tag.
+    pub fn post_tag(&self, tag: u64) {
+        let mut cq = self.cq.lock();
+        let cqe = Cqe { user_data: tag, res: 0, flags: 0 };
+        cq.post(&self.mem, Entry { cqe, ..Entry::default() }, cq::Kind::Normal, false);
+        let commit = cq.commit(&self.mem);
+        drop(cq);
+        self.tell(commit.wake);
+    }
+
+    /// Task work was queued for the owner of a DEFER_TASKRUN ring.
+    pub fn tell_task_work(&self, first: bool) {
+        if first {
+            if self.has(TASKRUN_FLAG) {
+                self.mem.set_sq_flags(anyring_uapi::setup::SQ_TASKRUN);
+            }
+            let cq = self.cq.lock();
+            cq.signal_eventfd(&self.mem, true);
+        }
+        let sleeping = self.cq.lock().has_sleepers();
+        self.tell(sleeping);
+    }
+
+    /// One more request waits for readiness or a timer.
+    pub fn arm(&self) {
+        self.armed.fetch_add(1, Ordering::Relaxed);
+    }
+    /// One fewer.
+    pub fn disarm(&self) {
+        self.armed.fetch_sub(1, Ordering::Relaxed);
+    }
+    /// Whether any request waits for readiness or a timer.
+    pub fn has_armed(&self) -> bool {
+        self.armed.load(Ordering::Relaxed) != 0
+    }
+
+    /// Drops a stale readiness of the descriptor: the program has consumed all CQEs.
+    pub fn refresh_readiness(&self) {
+        fd::eventfd_clear(self.efd.raw());
+        let cq = self.cq.lock();
+        if cq.ready(&self.mem) > 0 || cq.has_backlog() || self.tw_pending.load(Ordering::Relaxed) {
+            fd::eventfd_signal(self.efd.raw());
+        }
+    }
+}

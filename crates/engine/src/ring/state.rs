@@ -1,0 +1,107 @@
+//! What a ring's lock guards: the submission side, the requests that wait, the registered resources.
+
+use super::pending::Table;
+use super::timers::Timers;
+use crate::registered::buffers::Buffers;
+use crate::registered::creds::Personalities;
+use crate::registered::files::Files;
+use crate::registered::groups::Groups;
+use crate::registered::restrictions::Restrictions;
+use crate::req::Req;
+use anyring_uapi::op;
+use std::collections::VecDeque;
+
+/// Work that waits for a turn of the thread that may run it. On a DEFER_TASKRUN ring that is the
+/// owner inside enter(GETEVENTS); on others whoever produced it, at the end of what it does.
+pub enum TaskWork {
+    /// Start the next request of a chain.
+    Start(Box<Req>),
+    /// Complete the rest of a chain as cancelled; `silent` if the failed member had CQE_SKIP_SUCCESS.
+    FailChain(Box<Req>, bool),
+    /// Complete a request that finished elsewhere: result and CQE flags.
+    Complete(Box<Req>, i32, u32),
+}
+
+/// Counters of one opcode on one ring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct OpCount {
+    pub submitted: u64,
+    pub posted: u64,
+    pub inline: u64,
+    pub polled: u64,
+    pub worker: u64,
+    pub aio: u64,
+}
+
+/// See the module's description.
+pub struct State {
+    /// False until ENABLE_RINGS with R_DISABLED.
+    pub enabled: bool,
+    /// The one task that may submit, with SINGLE_ISSUER.
+    pub owner: Option<i32>,
+    /// The ring's last descriptor was closed.
+    pub closed: bool,
+    /// How far the SQ was consumed.
+    pub sq_head: u32,
+    /// The chain being collected.
+    pub chain: Vec<Req>,
+    /// Chain heads that wait for earlier requests.
+    pub drain: VecDeque<Box<Req>>,
+    /// The next request drains too: it follows a chain with a draining member.
+    pub drain_next: bool,
+    /// CQE_SKIP_SUCCESS was used: no more drain.
+    pub drain_disabled: bool,
+    /// Requests started and not completed.
+    pub outstanding: usize,
+    /// Requests that wait for a file, a timer or a worker.
+    pub pending: Table,
+    /// Deadlines of the timers among them.
+    pub timers: Timers,
+    /// See [`TaskWork`].
+    pub tw: VecDeque<TaskWork>,
+    /// A multishot poll was armed in this call: look at its file before returning.
+    pub fresh_multishot: bool,
+    /// Registered files.
+    pub files: Files,
+    /// Registered buffers.
+    pub buffers: Buffers,
+    /// Provided buffers.
+    pub groups: Groups,
+    /// Registered credentials.
+    pub personalities: Personalities,
+    /// Restrictions in force.
+    pub restrictions: Restrictions,
+    /// Clock of ABS_TIMER waits is BOOTTIME.
+    pub boottime: bool,
+    /// Counters.
+    pub counts: Box<[OpCount; op::COUNT]>,
+}
+
+impl State {
+    /// A fresh ring's.
+    pub fn new(enabled: bool, owner: Option<i32>) -> State {
+        State {
+            enabled,
+            owner,
+            closed: false,
+            sq_head: 0,
+            chain: Vec::new(),
+            drain: VecDeque::new(),
+            drain_next: false,
+            drain_disabled: false,
+            outstanding: 0,
+            pending: Table::default(),
+            timers: Timers::default(),
+            tw: VecDeque::new(),
+            fresh_multishot: false,
+            files: Files::default(),
+            buffers: Buffers::default(),
+            groups: Groups::default(),
+            personalities: Personalities::default(),
+            restrictions: Restrictions::default(),
+            boottime: false,
+            counts: Box::new([OpCount::default(); op::COUNT]),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Submission: SQEs are copied out of the shared memory, checked in the kernel's order,
+//! and started, chained or held back. Runs under the state lock.
+
+use super::state::State;
+use super::Ring;
+use crate::ops::{table, FileUse, Op, OpDef};
+use crate::req::{FileRef, Req, Via};
+use crate::task::Task;
+use crate::Errno;
+use anyring_uapi::setup::{IOPOLL, SUBMIT_ALL};
+use anyring_uapi::{op, sqe, Sqe};
+use std::sync::Arc;
+
+impl Ring {
+    /// Takes at most `to_submit` SQEs; returns how many were consumed as submitted.
+    pub fn submit(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, to_submit: u32) -> u32 {
+        let available = self.mem.sq_tail().wrapping_sub(st.sq_head);
+        let count = to_submit.min(available).min(self.mem.geometry().sq_entries);
+        let mut submitted = 0;
+        while submitted < count {
+            let index = self.mem.sq_index(st.sq_head);
+            st.sq_head = st.sq_head.wrapping_add(1);
+            if index >= self.mem.geometry().sq_entries {
+                self.mem.count_dropped();
+                break;
+            }
+            let sqe = self.mem.sqe(index);
+            submitted += 1;
+            if !self.submit_one(st, task, &sqe) {
+                break;
+            }
+        }
+        self.mem.set_sq_head(st.sq_head);
+        if !st.chain.is_empty() {
+            self.close_chain(st, task);
+        }
+        submitted
+    }
+
+    /// Returns whether to go on with the next SQE.
+    fn submit_one(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, sqe: &Sqe) -> bool {
+        let mut req = new_request(sqe);
+        st.counts[req.def.code as usize].submitted += 1;
+        let failure = self.init_request(st, &mut req, sqe).err();
+        if let Some(e) = failure {
+            req.fail(e.res());
+        }
+        let go_on = failure.is_none() || self.has(SUBMIT_ALL);
+        if !st.chain.is_empty() || req.links() {
+            return self.collect(st, task, req) || go_on;
+        }
+        self.queue(st, task, Box::new(req));
+        go_on
+    }
+
+    /// The checks common to all opcodes, in the kernel's order, then the opcode's own.
+    fn init_request(&self, st: &mut State, req: &mut Req, sqe: &Sqe) -> Result<(), Errno> {
+        let def = table::supported(sqe.opcode).ok_or(Errno::INVAL)?;
+        if sqe.flags & !sqe::VALID_FLAGS != 0 {
+            return Err(Errno::INVAL);
+        }
+        if sqe.flags & sqe::BUFFER_SELECT != 0 && !def.buffer_select {
+            return Err(Errno::OPNOTSUPP);
+        }
+        self.check_drain(st, sqe)?;
+        st.restrictions.check_sqe(sqe)?;
+        if sqe.ioprio != 0 && !def.ioprio {
+            return Err(Errno::INVAL);
+        }
+        if self.has(IOPOLL) && !def.iopoll {
+            return Err(Errno::INVAL);
+        }
+        if sqe.personality != 0 {
+            req.creds = Some(st.personalities.get(sqe.personality).ok_or(Errno::INVAL)?);
+        }
+        if let FileUse::Refused(errno) | FileUse::Directory(errno) = def.file {
+            if sqe.flags & sqe::FIXED_FILE != 0 {
+                return Err(errno);
+            }
+        }
+        req.op = (def.prep)(sqe)?;
+        check_link_timeout(st, def)
+    }
+
+    fn check_drain(&self, st: &mut State, sqe: &Sqe) -> Result<(), Errno> {
+        if sqe.flags & sqe::CQE_SKIP_SUCCESS != 0 {
+            st.drain_disabled = true;
+        }
+        if sqe.flags & sqe::IO_DRAIN != 0 && st.drain_disabled {
+            return Err(Errno::OPNOTSUPP);
+        }
+        Ok(())
+    }
+
+    /// Starts a request (with its chain), or holds it back behind a drain.
+    pub fn queue(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, mut head: Box<Req>) {
+        if st.drain_next {
+            st.drain_next = false;
+            head.flags |= sqe::IO_DRAIN;
+        }
+        let held_back = !st.drain.is_empty() || (head.has(sqe::IO_DRAIN) && st.outstanding > 0);
+        if held_back {
+            head.task = Some(task.clone());
+            st.drain.push_back(head);
+            return;
+        }
+        st.outstanding += head.chain_len();
+        self.start(st, task, head);
+    }
+}
+
+/// A LINK_TIMEOUT must follow a request that it can watch.
+fn check_link_timeout(st: &State, def: &OpDef) -> Result<(), Errno> {
+    if def.code != op::LINK_TIMEOUT {
+        return Ok(());
+    }
+    match st.chain.last() {
+        Some(head) if head.def.code != op::LINK_TIMEOUT => Ok(()),
+        _ => Err(Errno::INVAL),
+    }
+}
+
+fn new_request(sqe: &Sqe) -> Req {
+    Req {
+        user_data: sqe.user_data,
+        // An unknown opcode is cleaned up like a NOP.
+        def: table::OPS.get(sqe.opcode as usize).unwrap_or(&table::OPS[0]),
+        flags: sqe.flags,
+        fd: sqe.fd,
+        buf: sqe.buf_index,
+        op: Op::None,
+        file: FileRef::None,
+        selected: None,
+        failed: false,
+        early: None,
+        next: None,
+        link_timeout: None,
+        via: Via::Inline,
+        creds: None,
+        task: None,
+    }
+}

@@ -1,0 +1,148 @@
+//! Waiting in enter(GETEVENTS): the waiting thread itself handles readiness and timers.
+//!
+//! A wait ends when the CQ tail has reached the target, when a TIMEOUT fired, when the time is up, or by a
+//! signal. No lock is held while sleeping, and the program's signal mask is in force only there; a
+//! handler that runs then may call the engine again, or leave by longjmp.
+
+use super::Ring;
+use crate::host::poll::{self as epoll, Event};
+use crate::host::time::{now_ns, Clock};
+use crate::limits::EVENTS_BATCH;
+use crate::Errno;
+use core::sync::atomic::Ordering;
+use std::sync::Arc;
+
+/// What a thread waits for. Times are monotonic nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wait {
+    /// CQEs.
+    pub min: u32,
+    /// Give up with ETIME then.
+    pub deadline: Option<u64>,
+    /// Until then only `min` CQEs end the wait; afterwards any one does.
+    pub min_wait_until: Option<u64>,
+    /// Signal mask while sleeping.
+    pub mask: Option<u64>,
+}
+
+enum Look {
+    Enough,
+    Sleep(u32),
+}
+
+impl Ring {
+    /// Waits as `wait` says. Err(ETIME), Err(EINTR) are the caller's to suppress if CQEs are there.
+    pub fn wait(self: &Arc<Ring>, wait: &Wait) -> Result<(), Errno> {
+        let min = wait.min.min(self.mem.geometry().cq_entries);
+        let target = self.mem.cq_head().wrapping_add(min);
+        let timeouts = self.cq.lock().timeouts;
+        let batch = EVENTS_BATCH.max(min as usize);
+        self.owner_turn(batch);
+        let mut any = false;
+        let result = loop {
+            let target = if any { self.mem.cq_head().wrapping_add(1) } else { target };
+            match self.look(target, timeouts) {
+                Look::Enough => break Ok(()),
+                Look::Sleep(_) if self.tw_pending.load(Ordering::Acquire) => {
+                    self.cq.lock().remove_sleeper(target);
+                    self.owner_turn(batch);
+                    continue;
+                }
+                Look::Sleep(target) => {
+                    let slept = self.sleep(wait, any, batch);
+                    self.cq.lock().remove_sleeper(target);
+                    match slept {
+                        Ok(Some(())) => {}
+                        Ok(None) if !any && wait.min_wait_until.is_some() => match self.min_wait_over(wait) {
+                            Some(end) => break end,
+                            None => any = true,
+                        },
+                        Ok(None) => break Err(Errno::TIME),
+                        Err(e) => break Err(e),
+                    }
+                }
+            }
+        };
+        self.pass_wake_on();
+        result
+    }
+
+    /// What the waiting thread does before it sleeps: ready files, task work, the backlog.
+    fn owner_turn(self: &Arc<Ring>, batch: usize) {
+        let mut st = self.state.lock();
+        if self.has_armed() {
+            self.poll_now(&mut st, batch);
+        }
+        self.run_task_work(&mut st, self.defers().then_some(batch));
+        self.cq.lock().flush_backlog(&self.mem);
+        self.finish_turn(&mut st);
+    }
+
+    /// Enough already? If not, this thread is registered as a sleeper.
+    fn look(&self, target: u32, timeouts: u32) -> Look {
+        let mut cq = self.cq.lock();
+        if cq.has_backlog() {
+            cq.flush_backlog(&self.mem);
+            // Its eventfd signal was sent when the CQEs went to the backlog.
+        }
+        if cq.tail().wrapping_sub(target) as i32 >= 0 || cq.timeouts != timeouts {
+            return Look::Enough;
+        }
+        cq.add_sleeper(target);
+        Look::Sleep(target)
+    }
+
+    /// One sleep. `Ok(None)` if the time was up.
+    fn sleep(self: &Arc<Ring>, wait: &Wait, any: bool, batch: usize) -> Result<Option<()>, Errno> {
+        let until = match (wait.min_wait_until, any) {
+            (Some(min), false) => Some(wait.deadline.map_or(min, |d| d.min(min))),
+            _ => wait.deadline,
+        };
+        let timeout = match until {
+            None => None,
+            Some(at) => {
+                let left = at.saturating_sub(now_ns(Clock::Monotonic));
+                Some(((left / 1_000_000_000) as i64, (left % 1_000_000_000) as i64))
+            }
+        };
+        if self.reactor_armed.load(Ordering::Acquire) {
+            self.leave_reactor();
+        }
+        let mut events = [Event::default(); 64];
+        let limit = if self.defers() { batch.min(events.len()) } else { events.len() };
+        let n = epoll::wait(self.epfd()?, &mut events[..limit], timeout, wait.mask)?;
+        if n == 0 {
+            return Ok(None);
+        }
+        if events[..n].iter().any(|e| e.token != super::TOKEN_WAKE) {
+            self.handle_events(&events[..n]);
+        }
+        Ok(Some(()))
+    }
+
+    /// `min_wait` expired: with a CQE there the wait is over, with more time left any CQE will do.
+    fn min_wait_over(&self, wait: &Wait) -> Option<Result<(), Errno>> {
+        let cq = self.cq.lock();
+        if cq.ready(&self.mem) > 0 || cq.has_backlog() {
+            return Some(Ok(()));
+        }
+        match (wait.deadline, wait.min_wait_until) {
+            (Some(deadline), Some(min)) if deadline > min => None,
+            _ => Some(Err(Errno::TIME)),
+        }
+    }
+
+    /// Another sleeper may be waiting for the same CQEs: an edge-triggered wake reaches one thread only.
+    fn pass_wake_on(&self) {
+        let cq = self.cq.lock();
+        if cq.has_sleepers() && cq.ready(&self.mem) > 0 {
+            drop(cq);
+            self.tell(true);
+        }
+    }
+
+    /// Whether the program has a CQE to consume.
+    pub fn has_ready(&self) -> bool {
+        self.cq.lock().ready(&self.mem) > 0
+    }
+}
