@@ -92,7 +92,7 @@ impl Inner {
     /// A descriptor of the ring range that is open but not ours was inherited over fork: the ring belongs to the parent.
     fn foreign(&self, fd: i32) -> Errno {
         let l = self.config.fds;
-        if (l.ring_base..l.ring_end).contains(&fd) {
+        if (l.ring_base..l.ring_end).contains(&fd) && fd::is_eventfd(fd) == Ok(true) {
             Errno::EXIST
         } else {
             Errno::OPNOTSUPP
@@ -194,6 +194,8 @@ impl Inner {
             self.watched.fetch_add(1, Ordering::Relaxed);
         }
         ring.refresh_readiness();
+        ring.show_ready();
+        ring.look_for_work();
         ring.attend();
     }
 

@@ -180,6 +180,7 @@ impl Engine {
         for ring in self.inner.all_rings() {
             if ring.watched.load(Ordering::Relaxed) {
                 ring.refresh_readiness();
+                ring.look_for_work();
             }
         }
     }

@@ -52,10 +52,16 @@ fn prep(sqe: &Sqe) -> Result<Op, Errno> {
 fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     let Op::Poll(add) = req.op else { return Issue::err(Errno::INVAL) };
     let fd = req.file.raw();
+    let mut multishot = add.multishot;
     if let Some(engine) = ctx.ring.engine.upgrade() {
         engine.watch(fd);
+        if multishot && engine.ring(fd).is_some() {
+            // A ring's own CQEs would feed the poll for ever.
+            multishot = false;
+            req.op = Op::Poll(Add { multishot, ..add });
+        }
     }
-    if add.multishot {
+    if multishot {
         return Issue::ArmPoll;
     }
     match host_poll::ready(fd, add.events) {

@@ -7,9 +7,11 @@ use super::{Ctx, FileUse, Issue, Op, OpDef};
 use crate::host::rw::Iovec;
 use crate::host::{self, fd, nr, poll, user};
 use crate::limits::{IOV_MAX, RW_BYTES_MAX};
+use crate::registered::buffers::FixedBuffer;
 use crate::req::Req;
 use crate::Errno;
 use anyring_uapi::{op, sqe, Sqe};
+use std::sync::Arc;
 
 const RWF_HIPRI: u32 = 0x1;
 const RWF_NOWAIT: u32 = 0x8;
@@ -34,6 +36,8 @@ pub struct Rw {
     flags: u32,
     /// Bytes already transferred.
     done: usize,
+    /// The registered buffer, kept as long as the request lives.
+    buffer: Option<Arc<FixedBuffer>>,
     /// Protection information was asked for, which no file here has.
     attributes: bool,
 }
@@ -61,7 +65,7 @@ fn prep(sqe: &Sqe, write: bool, memory: Memory) -> Result<Op, Errno> {
         return Err(Errno::INVAL);
     }
     let attributes = check_attributes(sqe)?;
-    Ok(Op::Rw(Rw { write, memory, offset: sqe.off as i64, flags: sqe.op_flags, done: 0, attributes }))
+    Ok(Op::Rw(Rw { write, memory, offset: sqe.off as i64, flags: sqe.op_flags, done: 0, buffer: None, attributes }))
 }
 
 fn one(sqe: &Sqe) -> Memory {
@@ -164,14 +168,16 @@ pub fn return_buffer(req: &mut Req, ctx: &mut Ctx<'_>) {
     }
 }
 
-fn check_fixed(req: &Req, ctx: &mut Ctx<'_>, range: Iovec) -> Result<(), Errno> {
+/// Holds the registered buffer that a fixed transfer names; EFAULT for none, or a range outside.
+fn hold_buffer(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<(), Errno> {
     let index = req.buf;
+    let Op::Rw(Rw { memory: Memory::Fixed(range), buffer: held @ None, .. }) = &mut req.op else { return Ok(()) };
     let buffer = ctx.with_state(|st| st.buffers.get(index)).ok_or(Errno::FAULT)?;
-    if buffer.contains(range.base, range.len) {
-        Ok(())
-    } else {
-        Err(Errno::FAULT)
+    if !buffer.contains(range.base, range.len) {
+        return Err(Errno::FAULT);
     }
+    *held = Some(buffer);
+    Ok(())
 }
 
 fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
@@ -187,12 +193,10 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
     if rw.attributes || rw.offset < -1 {
         return Err(Errno::INVAL);
     }
-    if let Memory::Fixed(range) = rw.memory {
-        check_fixed(req, ctx, range)?;
-    }
     let max = rw.memory.total();
-    let direct = status & nr::O_DIRECT != 0;
     let user_nowait = rw.flags & RWF_NOWAIT != 0;
+    hold_buffer(req, ctx)?;
+    let direct = status & nr::O_DIRECT != 0;
     if direct && !ctx.may_block() && !user_nowait {
         // A direct transfer waits for the device even with RWF_NOWAIT.
         return Ok(Issue::Worker);

@@ -1,9 +1,10 @@
 //! TIMEOUT, TIMEOUT_REMOVE, LINK_TIMEOUT.
 
 use super::{must_be_zero, Ctx, FileUse, Issue, Op, OpDef};
-use crate::host::time::Clock;
+use crate::host::time::{now_ns, Clock};
 use crate::host::user;
 use crate::req::Req;
+use crate::ring::timeout::monotonic_deadline;
 use crate::Errno;
 use anyring_uapi::enter::Timespec;
 use anyring_uapi::{op, Sqe};
@@ -43,6 +44,13 @@ pub struct Timeout {
     pub repeat: Repeat,
     /// Expiry is no failure.
     pub etime_success: bool,
+}
+
+impl Timeout {
+    /// The time has come.
+    pub fn is_past(&self) -> bool {
+        monotonic_deadline(self.clock, self.absolute, self.ns) <= now_ns(Clock::Monotonic)
+    }
 }
 
 /// TIMEOUT_REMOVE.

@@ -84,7 +84,7 @@ pub fn restrictions(call: &Call<'_>) -> Result<u32, Errno> {
         return Err(Errno::BADFD);
     }
     const MOST: u32 = 128;
-    if call.nr > MOST || (call.arg == 0 && call.nr > 0) {
+    if call.nr > MOST || call.arg == 0 {
         return Err(Errno::INVAL);
     }
     let mut list = Vec::new();
@@ -199,8 +199,8 @@ pub fn sync_cancel(call: &Call<'_>) -> Result<u32, Errno> {
         call.ring.finish_turn(&mut st);
         drop(st);
         match outcome {
-            Ok(n) if what.wants_all() && n > 0 => found = true,
-            Ok(_) => break,
+            Ok(_) if found => break,
+            Ok(n) => return Ok(n),
             Err(Errno::ALREADY) => found = true,
             Err(Errno::NOENT) if found => break,
             Err(e) => return Err(e),

@@ -81,6 +81,8 @@ impl Files {
     /// Puts a file into a slot of the table; returns what was there.
     pub fn set(&mut self, slot: u32, file: Option<Arc<FixedFile>>) -> Option<Arc<FixedFile>> {
         let place = self.slots.as_mut()?.get_mut(slot as usize)?;
+        // The next search starts behind a slot that was filled, or at one that was emptied.
+        self.hint = if file.is_some() { slot + 1 } else { slot };
         core::mem::replace(place, file)
     }
     /// A free slot inside the allocation range, searching on from the last one given out.
@@ -88,9 +90,7 @@ impl Files {
         let slots = self.slots.as_ref()?;
         let free = |i: &u32| slots.get(*i as usize).is_some_and(Option::is_none);
         let start = self.hint.clamp(self.alloc.start, self.alloc.end);
-        let found = (start..self.alloc.end).find(free).or_else(|| (self.alloc.start..start).find(free))?;
-        self.hint = found + 1;
-        Some(found)
+        (start..self.alloc.end).find(free).or_else(|| (self.alloc.start..start).find(free))
     }
     /// IORING_REGISTER_FILE_ALLOC_RANGE.
     pub fn set_alloc_range(&mut self, range: core::ops::Range<u32>) {

@@ -6,6 +6,7 @@ use super::state::{State, TaskWork};
 use super::Ring;
 use crate::host::poll as epoll;
 use crate::limits::EVENTS_BATCH;
+use crate::ops::Op;
 use crate::req::{Req, Via};
 use crate::task::Task;
 use crate::Errno;
@@ -51,7 +52,7 @@ impl Ring {
         };
         let cqe = Cqe { user_data: req.user_data, res, flags };
         let from_worker = req.via != Via::Inline;
-        if let crate::ops::Op::Nop(nop) = &req.op {
+        if let Op::Nop(nop) = &req.op {
             if let Some(extra) = nop.extra {
                 let large = self.has(setup::CQE_MIXED);
                 let entry = super::cq::Entry { cqe, extra, large };
@@ -75,7 +76,10 @@ impl Ring {
             None => None,
         };
         if let Some(timeout) = timeout {
-            self.push_task_work(st, TaskWork::Complete(timeout, Errno::CANCELED.res(), 0));
+            // A time that was already past fires as soon as it is set, and finds its request gone.
+            let expired = matches!(&timeout.op, Op::Timeout(t) if t.absolute && t.is_past());
+            let end = if expired { Errno::NOENT } else { Errno::CANCELED };
+            self.push_task_work(st, TaskWork::Complete(timeout, end.res(), 0));
         }
     }
 
@@ -161,7 +165,10 @@ impl Ring {
                 break;
             }
         }
-        let commit = self.cq.lock().commit(&self.mem);
+        let mut cq = self.cq.lock();
+        st.count_base = cq.non_timeouts;
+        let commit = cq.commit(&self.mem);
+        drop(cq);
         if commit.posted {
             self.tell(commit.wake);
         }

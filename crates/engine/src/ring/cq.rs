@@ -47,6 +47,8 @@ pub struct EventFd {
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Dirty {
     posted: bool,
+    /// Into the ring, not only to the backlog.
+    visible: bool,
     from_worker: bool,
     fired: bool,
 }
@@ -137,6 +139,7 @@ impl Cq {
             self.tail = self.tail.wrapping_add(1);
         }
         mem.set_cq_tail(self.tail);
+        self.dirty.visible = true;
         true
     }
 
@@ -196,7 +199,9 @@ impl Cq {
             return Commit::default();
         }
         let dirty = core::mem::take(&mut self.dirty);
-        self.signal_eventfd(mem, dirty.from_worker);
+        if dirty.visible {
+            self.signal_eventfd(mem, dirty.from_worker);
+        }
         let tail = self.tail;
         let met = |target: &u32| tail.wrapping_sub(*target) as i32 >= 0;
         let wake = self.sleepers.iter().any(met)

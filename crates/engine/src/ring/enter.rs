@@ -88,7 +88,7 @@ impl Ring {
         let mut wait = Wait { min: e.min_complete, mask: caller.mask, ..Wait::default() };
         if e.flags & EXT_ARG == 0 {
             if e.arg != 0 {
-                wait.mask = Some(read_mask(e.arg, e.argsz)?);
+                wait.mask_at = Some((e.arg, e.argsz));
             }
             return Ok(wait);
         }
@@ -101,7 +101,7 @@ impl Ring {
         }
         let arg: GeteventsArg = user::read(e.arg)?;
         if arg.sigmask != 0 {
-            wait.mask = Some(read_mask(arg.sigmask as usize, arg.sigmask_sz as usize)?);
+            wait.mask_at = Some((arg.sigmask as usize, arg.sigmask_sz as usize));
         }
         if arg.min_wait_usec != 0 {
             wait.min_wait_until = Some(now_ns(Clock::Monotonic) + arg.min_wait_usec as u64 * 1000);
@@ -114,13 +114,4 @@ impl Ring {
         }
         Ok(wait)
     }
-}
-
-fn read_mask(addr: usize, size: usize) -> Result<u64, Errno> {
-    if size != 8 {
-        return Err(Errno::INVAL);
-    }
-    // SIGKILL and SIGSTOP cannot be blocked; SIGSYS must not be, or the next trapped call would kill the thread.
-    const SIGSYS: u64 = 31;
-    user::read::<u64>(addr).map(|mask| mask & !(1 << (SIGSYS - 1)))
 }

@@ -222,11 +222,40 @@ impl Ring {
         self.armed.load(Ordering::Relaxed) != 0
     }
 
+    fn shows_readiness(&self) -> bool {
+        let cq = self.cq.lock();
+        cq.ready(&self.mem) > 0 || cq.has_backlog() || self.tw_pending.load(Ordering::Relaxed)
+    }
+
+    /// Makes the descriptor readable if there is something.
+    pub fn show_ready(&self) {
+        if self.shows_readiness() {
+            fd::eventfd_signal(self.efd.raw());
+        }
+    }
+
+    /// Does for a program that is about to poll the ring what the kernel does on every return to it: handles what is
+    /// ready. On a ring with deferred task work it only shows that there is some.
+    pub fn look_for_work(self: &Arc<Ring>) {
+        let Some(ep) = self.existing_epfd().filter(|_| self.has_armed()) else { return };
+        if self.defers() {
+            if host::poll::ready(ep, host::poll::IN).is_ok_and(|r| r != 0) {
+                self.tell_task_work(true);
+            }
+            return;
+        }
+        let mut st = self.state.lock();
+        self.poll_now(&mut st, usize::MAX);
+        self.finish_turn(&mut st);
+    }
+
     /// Drops a stale readiness of the descriptor: the program has consumed all CQEs.
     pub fn refresh_readiness(&self) {
+        if self.shows_readiness() {
+            return;
+        }
         fd::eventfd_clear(self.efd.raw());
-        let cq = self.cq.lock();
-        if cq.ready(&self.mem) > 0 || cq.has_backlog() || self.tw_pending.load(Ordering::Relaxed) {
+        if self.shows_readiness() {
             fd::eventfd_signal(self.efd.raw());
         }
     }

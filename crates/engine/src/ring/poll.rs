@@ -17,6 +17,9 @@ use anyring_uapi::{cqe, Cqe};
 use std::sync::Arc;
 
 
+/// What a file without a poll method reports: IN, OUT, RDNORM, WRNORM.
+const ALWAYS_READY: u32 = epoll::IN | epoll::OUT | 0x40 | 0x100;
+
 impl Ring {
     /// Waits for `events` on the request's file, then issues it again.
     pub fn arm_retry(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, mut req: Box<Req>, events: u32) {
@@ -66,7 +69,8 @@ impl Ring {
             Ok(()) => st.fresh_multishot |= multishot,
             // Not pollable: always ready, and so done.
             Err((arm, Errno::PERM)) => {
-                let res = (arm.events & (epoll::IN | epoll::OUT | 0x40 | 0x100)) as i32;
+                let ready = (arm.events & ALWAYS_READY) as i32;
+                let res = if ready == 0 { Errno::INVAL.res() } else { ready };
                 self.complete(st, arm.req, res, 0);
             }
             Err((arm, e)) => self.complete(st, arm.req, e.res(), 0),

@@ -257,7 +257,7 @@ impl SharedRings {
         };
         match region {
             Region::Own(shared) => shared.map_again(addr, len, prot, flags),
-            Region::Program(_) => Err(Errno::INVAL),
+            Region::Program(_) => Err(Errno::NOMEM),
         }
     }
 }

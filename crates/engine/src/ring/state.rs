@@ -54,6 +54,8 @@ pub struct State {
     pub drain_disabled: bool,
     /// Requests started and not completed.
     pub outstanding: usize,
+    /// CQEs that counted when the current turn began: a counted timeout counts from there.
+    pub count_base: u32,
     /// Requests that wait for a file, a timer or a worker.
     pub pending: Table,
     /// Deadlines of the timers among them.
@@ -91,6 +93,7 @@ impl State {
             drain_next: false,
             drain_disabled: false,
             outstanding: 0,
+            count_base: 0,
             pending: Table::default(),
             timers: Timers::default(),
             tw: VecDeque::new(),

@@ -94,11 +94,12 @@ impl Ring {
 
     /// Starts a request (with its chain), or holds it back behind a drain.
     pub fn queue(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, mut head: Box<Req>) {
-        if st.drain_next {
+        if st.drain_next && !head.failed {
             st.drain_next = false;
             head.flags |= sqe::IO_DRAIN;
         }
-        let held_back = !st.drain.is_empty() || (head.has(sqe::IO_DRAIN) && st.outstanding > 0);
+        // What failed to prepare ends at once, drain or not.
+        let held_back = !head.failed && (!st.drain.is_empty() || (head.has(sqe::IO_DRAIN) && st.outstanding > 0));
         if held_back {
             head.task = Some(task.clone());
             st.drain.push_back(head);

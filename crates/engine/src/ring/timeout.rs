@@ -32,7 +32,7 @@ impl Ring {
             return None;
         };
         let deadline = monotonic_deadline(spec.clock, spec.absolute, spec.ns);
-        let count_target = spec.count.map(|n| self.cq.lock().non_timeouts.wrapping_add(n));
+        let count_target = spec.count.map(|n| st.count_base.wrapping_add(n));
         if self.timerfd().is_err() {
             self.complete(st, req, Errno::NOMEM.res(), 0);
             return None;

@@ -7,6 +7,7 @@
 use super::Ring;
 use crate::host::poll::{self as epoll, Event};
 use crate::host::time::{now_ns, Clock};
+use crate::host::user;
 use crate::limits::EVENTS_BATCH;
 use crate::Errno;
 use core::sync::atomic::Ordering;
@@ -23,6 +24,18 @@ pub struct Wait {
     pub min_wait_until: Option<u64>,
     /// Signal mask while sleeping.
     pub mask: Option<u64>,
+    /// Address and size of the program's mask for the wait; read only if there is a wait.
+    pub mask_at: Option<(usize, usize)>,
+}
+
+/// SIGKILL and SIGSTOP cannot be blocked; SIGSYS must not be, or the next trapped call would kill the thread.
+fn mask_of(wait: &Wait) -> Result<Option<u64>, Errno> {
+    const SIGSYS: u64 = 31;
+    match wait.mask_at {
+        None => Ok(wait.mask),
+        Some((_, size)) if size != 8 => Err(Errno::INVAL),
+        Some((addr, _)) => user::read::<u64>(addr).map(|mask| Some(mask & !(1 << (SIGSYS - 1)))),
+    }
 }
 
 enum Look {
@@ -38,6 +51,9 @@ impl Ring {
         let timeouts = self.cq.lock().timeouts;
         let batch = EVENTS_BATCH.max(min as usize);
         self.owner_turn(batch);
+        if self.cq.lock().tail().wrapping_sub(self.mem.cq_head()) >= min {
+            return Ok(());
+        }
         let mut any = false;
         let result = loop {
             let target = if any { self.mem.cq_head().wrapping_add(1) } else { target };
@@ -49,7 +65,7 @@ impl Ring {
                     continue;
                 }
                 Look::Sleep(target) => {
-                    let slept = self.sleep(wait, any, batch);
+                    let slept = mask_of(wait).and_then(|mask| self.sleep(&Wait { mask, ..*wait }, any, batch));
                     self.cq.lock().remove_sleeper(target);
                     match slept {
                         Ok(Some(())) => {}
@@ -74,6 +90,9 @@ impl Ring {
             self.poll_now(&mut st, batch);
         }
         self.run_task_work(&mut st, self.defers().then_some(batch));
+        if st.tw.is_empty() {
+            self.mem.clear_sq_flags(anyring_uapi::setup::SQ_TASKRUN);
+        }
         self.cq.lock().flush_backlog(&self.mem);
         self.finish_turn(&mut st);
     }
