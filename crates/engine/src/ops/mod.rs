@@ -20,6 +20,7 @@ pub mod splice;
 pub mod sync;
 pub mod table;
 pub mod timeout;
+pub mod xattr;
 
 use crate::host;
 use crate::req::Req;
@@ -52,6 +53,7 @@ pub enum Op {
     Shutdown(u32),
     Socket(net::Socket),
     Epoll(epoll::Ctl),
+    Xattr(xattr::Xattr),
     FilesUpdate(files_update::Update),
     Provide(kbuf::Provide),
     Remove(kbuf::Remove),

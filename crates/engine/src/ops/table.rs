@@ -1,6 +1,6 @@
 //! The table of operations, in the order of their numbers.
 
-use super::{cancel, epoll, files_update, kbuf, net, nop, open, path, poll, rw, splice, sync, timeout};
+use super::{cancel, epoll, files_update, kbuf, net, nop, open, path, poll, rw, splice, sync, timeout, xattr};
 use super::{OpDef, Support};
 use anyring_uapi::op;
 
@@ -47,10 +47,10 @@ pub static OPS: [OpDef; op::COUNT] = [
     path::SYMLINKAT,
     path::LINKAT,
     OpDef::unsupported("MSG_RING", op::MSG_RING),
-    OpDef::unsupported("FSETXATTR", op::FSETXATTR),
-    OpDef::unsupported("SETXATTR", op::SETXATTR),
-    OpDef::unsupported("FGETXATTR", op::FGETXATTR),
-    OpDef::unsupported("GETXATTR", op::GETXATTR),
+    xattr::FSETXATTR,
+    xattr::SETXATTR,
+    xattr::FGETXATTR,
+    xattr::GETXATTR,
     net::SOCKET,
     OpDef::unsupported("URING_CMD", op::URING_CMD),
     OpDef::unsupported("SEND_ZC", op::SEND_ZC),
