@@ -51,6 +51,8 @@ pub enum Op {
     Transfer(net::Transfer),
     Msg(Box<net::Msg>),
     Shutdown(u32),
+    Bind(net::Bind),
+    Listen(u32),
     Socket(net::Socket),
     Epoll(epoll::Ctl),
     Xattr(xattr::Xattr),
