@@ -66,8 +66,8 @@ pub static OPS: [OpDef; op::COUNT] = [
     net::LISTEN,
     OpDef::unsupported("RECV_ZC", op::RECV_ZC),
     OpDef::unsupported("EPOLL_WAIT", op::EPOLL_WAIT),
-    OpDef::unsupported("READV_FIXED", op::READV_FIXED),
-    OpDef::unsupported("WRITEV_FIXED", op::WRITEV_FIXED),
+    rw::READV_FIXED,
+    rw::WRITEV_FIXED,
     OpDef::unsupported("PIPE", op::PIPE),
 ];
 
