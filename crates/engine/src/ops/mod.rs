@@ -8,6 +8,7 @@
 
 pub mod cancel;
 pub mod epoll;
+pub mod fd_install;
 pub mod files_update;
 pub mod kbuf;
 pub mod net;
@@ -55,6 +56,7 @@ pub enum Op {
     Listen(u32),
     Socket(net::Socket),
     Epoll(epoll::Ctl),
+    FdInstall { cloexec: bool },
     Xattr(xattr::Xattr),
     FilesUpdate(files_update::Update),
     Provide(kbuf::Provide),

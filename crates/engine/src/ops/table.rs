@@ -1,6 +1,8 @@
 //! The table of operations, in the order of their numbers.
 
-use super::{cancel, epoll, files_update, kbuf, net, nop, open, path, poll, rw, splice, sync, timeout, xattr};
+use super::{
+    cancel, epoll, fd_install, files_update, kbuf, net, nop, open, path, poll, rw, splice, sync, timeout, xattr,
+};
 use super::{OpDef, Support};
 use anyring_uapi::op;
 
@@ -60,7 +62,7 @@ pub static OPS: [OpDef; op::COUNT] = [
     OpDef::unsupported("FUTEX_WAIT", op::FUTEX_WAIT),
     OpDef::unsupported("FUTEX_WAKE", op::FUTEX_WAKE),
     OpDef::unsupported("FUTEX_WAITV", op::FUTEX_WAITV),
-    OpDef::unsupported("FIXED_FD_INSTALL", op::FIXED_FD_INSTALL),
+    fd_install::FIXED_FD_INSTALL,
     sync::FTRUNCATE,
     net::BIND,
     net::LISTEN,
