@@ -15,6 +15,7 @@ pub mod net;
 pub mod nop;
 pub mod open;
 pub mod path;
+pub mod pipe;
 pub mod poll;
 pub mod rw;
 pub mod splice;
@@ -56,6 +57,7 @@ pub enum Op {
     Listen(u32),
     Socket(net::Socket),
     Epoll(epoll::Ctl),
+    Pipe(pipe::Pipe),
     FdInstall { cloexec: bool },
     Xattr(xattr::Xattr),
     FilesUpdate(files_update::Update),

@@ -1,7 +1,7 @@
 //! The table of operations, in the order of their numbers.
 
 use super::{
-    cancel, epoll, fd_install, files_update, kbuf, net, nop, open, path, poll, rw, splice, sync, timeout, xattr,
+    cancel, epoll, fd_install, files_update, kbuf, net, nop, open, path, pipe, poll, rw, splice, sync, timeout, xattr,
 };
 use super::{OpDef, Support};
 use anyring_uapi::op;
@@ -70,7 +70,7 @@ pub static OPS: [OpDef; op::COUNT] = [
     OpDef::unsupported("EPOLL_WAIT", op::EPOLL_WAIT),
     rw::READV_FIXED,
     rw::WRITEV_FIXED,
-    OpDef::unsupported("PIPE", op::PIPE),
+    pipe::PIPE,
 ];
 
 const _: () = {
