@@ -5,6 +5,7 @@ use crate::scenario::Scenario;
 mod cancels;
 mod drain;
 mod eventfds;
+mod fd_ops;
 mod issuer;
 mod kbufs;
 mod link_timeouts;
@@ -34,6 +35,7 @@ const TOPICS: &[&[Scenario]] = &[
     eventfds::SCENARIOS,
     kbufs::SCENARIOS,
     resources::SCENARIOS,
+    fd_ops::SCENARIOS,
     matrix::SCENARIOS,
 ];
 

@@ -67,7 +67,7 @@ pub static OPS: [OpDef; op::COUNT] = [
     net::BIND,
     net::LISTEN,
     OpDef::unsupported("RECV_ZC", op::RECV_ZC),
-    OpDef::unsupported("EPOLL_WAIT", op::EPOLL_WAIT),
+    epoll::EPOLL_WAIT,
     rw::READV_FIXED,
     rw::WRITEV_FIXED,
     pipe::PIPE,
