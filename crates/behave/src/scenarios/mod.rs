@@ -2,6 +2,7 @@
 
 use crate::scenario::Scenario;
 
+mod async_waits;
 mod cancels;
 mod drain;
 mod eventfds;
@@ -36,6 +37,7 @@ const TOPICS: &[&[Scenario]] = &[
     kbufs::SCENARIOS,
     resources::SCENARIOS,
     fd_ops::SCENARIOS,
+    async_waits::SCENARIOS,
     matrix::SCENARIOS,
 ];
 

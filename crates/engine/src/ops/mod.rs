@@ -22,6 +22,7 @@ pub mod splice;
 pub mod sync;
 pub mod table;
 pub mod timeout;
+pub mod waitid;
 pub mod xattr;
 
 use crate::host;
@@ -61,6 +62,7 @@ pub enum Op {
     FdInstall { cloexec: bool },
     Pipe(pipe::Pipe),
     Xattr(xattr::Xattr),
+    Waitid(waitid::Waitid),
     FilesUpdate(files_update::Update),
     Provide(kbuf::Provide),
     Remove(kbuf::Remove),
