@@ -135,11 +135,13 @@ impl Ring {
         let Some(Pending::Timer(timer)) = st.pending.take(key) else { return };
         self.disarm();
         let mut head = None;
+        let listed = st.pending.get(target).is_some_and(|p| p.is_listed());
         let res = match self.take_for_cancel(st, target) {
             Found::Taken(req) => {
                 head = Some(req);
-                Errno::TIME.res()
+                if listed { 1 } else { Errno::TIME.res() }
             }
+            Found::Running if listed => 1,
             Found::Running => Errno::ALREADY.res(),
             Found::Gone => Errno::NOENT.res(),
         };
