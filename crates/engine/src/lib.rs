@@ -10,6 +10,7 @@ pub mod fds;
 pub mod host;
 pub mod limits;
 pub mod ops;
+pub mod policy;
 pub mod reactor;
 pub mod register;
 pub mod registered;
@@ -23,6 +24,7 @@ pub mod wq;
 mod setup_call;
 
 pub use errno::Errno;
+pub use policy::Policy;
 
 use anyring_uapi::enter as uapi_enter;
 use engine::Inner;
@@ -58,6 +60,8 @@ pub struct Caller {
 pub struct Config {
     /// Where file descriptors go.
     pub fds: FdLayout,
+    /// What is switched on.
+    pub policy: Policy,
     /// Workers are raw threads that never touch libc's thread-local storage: needed where calls arrive in a
     /// signal handler. Needs a global allocator that is not libc's.
     pub raw_threads: bool,

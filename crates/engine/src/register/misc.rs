@@ -253,6 +253,7 @@ fn answer_query(data: usize, kind: u32, size: u32, reserved: u64) -> Result<(i32
         return Ok((Errno::INVAL.res(), 0));
     }
     if kind != 0 {
+        user::write_slice(data, &vec![0u8; (size as usize).min(4096)])?;
         return Ok((Errno::OPNOTSUPP.res(), 0));
     }
     let info: [u64; 6] = [

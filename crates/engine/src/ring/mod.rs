@@ -79,7 +79,8 @@ pub struct Ring {
 impl Ring {
     /// Builds a ring around its memory and eventfd.
     pub fn new(id: u64, flags: u32, mem: SharedRings, task: Arc<Task>, engine: Weak<Inner>, efd: OwnedFd, state: State) -> Ring {
-        let cq = Cq::new(mem.geometry().cq_entries, flags);
+        let lazy_wake = engine.upgrade().is_none_or(|e| e.config.policy.lazy_wake);
+        let cq = Cq::new(mem.geometry().cq_entries, flags, lazy_wake);
         Ring {
             id,
             flags,

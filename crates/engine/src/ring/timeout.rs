@@ -199,7 +199,10 @@ impl Ring {
             spec.ns = ns;
             spec.absolute = absolute;
             spec.count = None;
-            spec.repeat = Repeat::Once;
+            // The count is gone: a repeating timeout now repeats for ever.
+            if spec.repeat != Repeat::Once {
+                spec.repeat = Repeat::Forever;
+            }
             arm.deadline = monotonic_deadline(spec.clock, absolute, ns);
         }
         arm.count = None;

@@ -119,7 +119,8 @@ impl Ring {
     /// One sleep. `Ok(None)` if the time was up.
     fn sleep(self: &Arc<Ring>, wait: &Wait, any: bool, batch: usize) -> Result<Option<()>, Errno> {
         let until = match (wait.min_wait_until, any) {
-            (Some(min), false) => Some(wait.deadline.map_or(min, |d| d.min(min))),
+            // A timeout shorter than the minimum wait does not cut that short.
+            (Some(min), false) => Some(min),
             _ => wait.deadline,
         };
         let timeout = match until {
