@@ -118,6 +118,19 @@ fn kernel_leaves_the_calls_alone() {
 }
 
 #[test]
+fn a_launcher_under_a_launcher() {
+    let dir = scratch("nested");
+    let program = compile("calls.c", &dir, "calls", &[], &[]);
+    let launcher = common::launcher().to_str().unwrap();
+    for inner in ["auto", "user", "kernel"] {
+        let args = ["run", "--", launcher, "run", "--engine", inner, "--", &program, "inline"];
+        let output = block(&mut anyring(&args), OUTER).output().unwrap();
+        assert_quiet(&output, 0);
+        assert_all_from_the_engine(&output, 1);
+    }
+}
+
+#[test]
 fn settings_come_from_the_environment_too() {
     let dir = scratch("environment");
     let program = compile("calls.c", &dir, "calls", &[], &[]);
