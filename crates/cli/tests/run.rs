@@ -91,6 +91,13 @@ fn the_programs_own_sigsys_handler() {
 }
 
 #[test]
+fn the_programs_own_filter_that_traps() {
+    let (output, _) = calls("own-filter", &["own-filter"]);
+    let text = stdout(&output);
+    assert_eq!(text, format!("emulated 42\nafter -{}\nkilled by 31\n", libc::EBADF));
+}
+
+#[test]
 fn every_filter_from_outside_is_outranked() {
     let dir = scratch("outer");
     let program = compile("calls.c", &dir, "calls", &[], &[]);

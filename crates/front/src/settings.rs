@@ -60,8 +60,8 @@ pub const REWRITE: &[u8] = b"rewrite";
 
 /// The last value of a name in `NAME=VALUE,...`.
 pub fn policy_value<'a>(list: Option<&'a [u8]>, name: &[u8]) -> Option<&'a [u8]> {
-    let items = list?.split(|&b| b == b',');
-    items.filter_map(|item| item.strip_prefix(name)?.strip_prefix(b"=")).last()
+    let mut items = list?.rsplit(|&b| b == b',');
+    items.find_map(|item| item.strip_prefix(name)?.strip_prefix(b"="))
 }
 
 /// Splits `NAME=VALUE,...` into pairs.
