@@ -30,7 +30,10 @@ fn check_policy(list: &str) -> Result<(), Failure> {
         Ok(_) => Ok(()),
         Err(item) => {
             let item = String::from_utf8_lossy(item);
-            Err(Failure::own(format!("policy '{item}' is not understood; there is {}", Policy::HELP)))
+            Err(Failure::own(format!(
+                "policy '{item}' is not understood; there is {}",
+                Policy::HELP
+            )))
         }
     }
 }
@@ -41,13 +44,18 @@ fn prepare(request: Run) -> Result<Vec<CString>, Failure> {
     let name = &request.program[0];
     let path = find_program(name)?;
     let verdict = judge(name, &path)?;
+    // Under a filter of ours already: it stays, whatever is chosen now.
+    let nested = std::env::var_os(OsStr::from_bytes(settings::FILTER.to_bytes())).is_some();
     let takes_over = match request.engine {
+        _ if nested => true,
         Choice::User => true,
         Choice::Kernel => false,
         Choice::Auto => !uring::try_setup().works(),
     };
     if takes_over {
         check_coverable(name, verdict)?;
+    }
+    if takes_over && !nested {
         check_trap()?;
     }
     set(settings::ENGINE, request.engine.name());

@@ -158,7 +158,12 @@ impl Process {
     #[cold]
     fn make_engine(&self) -> &'static Engine {
         forget_parent();
-        let config = Config { fds: layout(), policy: policy(), raw_threads: true, interrupt_signal: libc::SIGSYS };
+        let config = Config {
+            fds: layout(),
+            policy: policy(),
+            raw_threads: true,
+            interrupt_signal: libc::SIGSYS,
+        };
         let new = Box::into_raw(Box::new(Engine::new(config)));
         self.pid.store(sys::getpid(), Relaxed);
         self.epoch.store(EPOCHS.fetch_add(1, Relaxed) + 1, Relaxed);
