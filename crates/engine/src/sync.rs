@@ -6,10 +6,10 @@
 //! (`wq`) → completion queue (`Ring::cq`) → registries (`Engine` maps) → inboxes (`Ring::inbox`). No lock is
 //! held over a call that may wait, and of two rings' locks of one kind the second is only tried.
 
-#[cfg(loom)]
-use loom::sync::atomic::{AtomicU32, Ordering};
 #[cfg(not(loom))]
 use core::sync::atomic::{AtomicU32, Ordering};
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU32, Ordering};
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};

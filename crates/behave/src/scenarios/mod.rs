@@ -2,9 +2,13 @@
 
 use crate::scenario::Scenario;
 
+mod async_waits;
 mod cancels;
+mod direct;
 mod drain;
 mod eventfds;
+mod fd_ops;
+mod fs;
 mod issuer;
 mod kbufs;
 mod link_timeouts;
@@ -12,14 +16,19 @@ mod links;
 mod matrix;
 mod matrix_base;
 mod multishot;
+mod net;
 mod overflow;
 mod polls;
 mod resources;
+mod rw;
 mod sends;
 mod setup;
+mod splice;
+mod sqpoll;
 mod submit;
 mod timeouts;
 mod waits;
+mod workers;
 
 const TOPICS: &[&[Scenario]] = &[
     setup::SCENARIOS,
@@ -38,6 +47,15 @@ const TOPICS: &[&[Scenario]] = &[
     multishot::SCENARIOS,
     sends::SCENARIOS,
     resources::SCENARIOS,
+    rw::SCENARIOS,
+    fs::SCENARIOS,
+    net::SCENARIOS,
+    splice::SCENARIOS,
+    sqpoll::SCENARIOS,
+    direct::SCENARIOS,
+    workers::SCENARIOS,
+    fd_ops::SCENARIOS,
+    async_waits::SCENARIOS,
     matrix::SCENARIOS,
 ];
 

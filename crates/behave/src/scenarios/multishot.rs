@@ -17,9 +17,15 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(recv_multishot_runs_out, "a multishot RECV takes its last buffer"),
     scenario!(recv_multishot_overflow, "a multishot RECV when the CQ is full"),
     scenario!(recv_multishot_many, "a multishot RECV with more than 32 messages waiting"),
-    scenario!(recv_multishot_forms, "a multishot RECV with ASYNC, DONTWAIT, POLL_FIRST, CQE_SKIP, in a chain"),
+    scenario!(
+        recv_multishot_forms,
+        "a multishot RECV with ASYNC, DONTWAIT, POLL_FIRST, CQE_SKIP, in a chain"
+    ),
     scenario!(recv_multishot_closed, "the sender or the receiver goes away"),
-    scenario!(recvmsg_multishot, "multishot RECVMSG of datagrams: header, name, control, truncation"),
+    scenario!(
+        recvmsg_multishot,
+        "multishot RECVMSG of datagrams: header, name, control, truncation"
+    ),
     scenario!(recvmsg_multishot_stream, "multishot RECVMSG of a stream"),
     scenario!(read_multishot, "READ_MULTISHOT of a pipe"),
     scenario!(read_multishot_files, "READ_MULTISHOT of other files"),
@@ -146,7 +152,10 @@ fn accept_plain(cx: &mut Cx) {
         }
         let (a, _b) = UnixStream::pair().expect("socketpair");
         cx.say("no listener", r.one(q(op::ACCEPT).fd(a.as_raw_fd()).ud(4)));
-        cx.say("no listener, multishot", r.one(q(op::ACCEPT).fd(a.as_raw_fd()).prio(ACCEPT_MULTISHOT).ud(5)));
+        cx.say(
+            "no listener, multishot",
+            r.one(q(op::ACCEPT).fd(a.as_raw_fd()).prio(ACCEPT_MULTISHOT).ud(5)),
+        );
         let (p, _w) = pipe();
         cx.say("no socket", r.one(q(op::ACCEPT).fd(*p).ud(6)));
     });
@@ -350,7 +359,9 @@ fn recvmsg_multishot(cx: &mut Cx) {
         let fd = u.as_raw_fd();
         let on = 1i32;
         // SAFETY: the option is a local integer.
-        unsafe { libc::setsockopt(fd, libc::IPPROTO_IP, libc::IP_PKTINFO, (&raw const on).cast(), 4) };
+        unsafe {
+            libc::setsockopt(fd, libc::IPPROTO_IP, libc::IP_PKTINFO, (&raw const on).cast(), 4)
+        };
         let ask = |cx: &mut Cx, what: &str, size: u32, msg: usize, opf: u32, data: &[u8]| {
             r.one(provide(at(b), size, 1, 3, 7));
             v.send(data).expect("send");

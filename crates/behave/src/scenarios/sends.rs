@@ -18,10 +18,10 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(send_zc_linked, "SEND_ZC in a chain, cancelled, waiting"),
     scenario!(sendmsg_zc, "SENDMSG_ZC"),
     scenario!(send_vectorized, "SEND of vectors"),
-    scenario!(msg_ring_data, "MSG_RING with data"),
-    scenario!(msg_ring_states, "MSG_RING to disabled, full and foreign targets"),
-    scenario!(msg_ring_fd, "MSG_RING with a registered file"),
-    scenario!(msg_ring_register, "IORING_REGISTER_SEND_MSG_RING"),
+    scenario!(message_data, "MSG_RING with data"),
+    scenario!(message_states, "MSG_RING to disabled, full and foreign targets"),
+    scenario!(message_fd, "MSG_RING with a registered file"),
+    scenario!(message_register, "IORING_REGISTER_SEND_MSG_RING"),
     scenario!(socket_commands, "URING_CMD on sockets"),
 ];
 
@@ -254,7 +254,11 @@ fn send_zc(cx: &mut Cx) {
         ask(cx, "bad descriptor", zc(999, data, 10, 13));
         ask(cx, "bad descriptor, reported", zc(999, data, 10, 14).prio(REPORT));
         ask(cx, "length 0", zc(fd, data, 0, 15));
-        ask(cx, "vectors", zc(fd, mem::iovecs(&[(data, 3), (data + 5, 4)]), 2, 16).prio(VECTORIZED));
+        ask(
+            cx,
+            "vectors",
+            zc(fd, mem::iovecs(&[(data, 3), (data + 5, 4)]), 2, 16).prio(VECTORIZED),
+        );
         ask(cx, "bad vectors", zc(fd, mem::BAD, 2, 17).prio(VECTORIZED));
         let (u, _v) = pair();
         ask(cx, "unix", zc(u.as_raw_fd(), data, 10, 18));
@@ -269,7 +273,10 @@ fn send_zc(cx: &mut Cx) {
         r.push(zc(x.as_raw_fd(), data, 10, 22).off(to as u64).fi(16).prio(REPORT));
         r.submit();
         let mut b = [0; 20];
-        cx.say("to an address", y.recv(&mut b).map_or_else(|e| e.to_string(), |n| mem::text(&b[..n])));
+        cx.say(
+            "to an address",
+            y.recv(&mut b).map_or_else(|e| e.to_string(), |n| mem::text(&b[..n])),
+        );
         cx.say("CQEs", show(&r.collect(2)));
     });
 }
@@ -286,7 +293,8 @@ fn send_zc_fixed(cx: &mut Cx) {
             if sys::poll_for(c.as_raw_fd(), POLLIN, 20) != 0 {
                 drained(&c);
             }
-            let rest = if first[0].flags & 2 != 0 && first.len() < 2 { r.collect(1) } else { Vec::new() };
+            let rest =
+                if first[0].flags & 2 != 0 && first.len() < 2 { r.collect(1) } else { Vec::new() };
             cx.say(what, show(&[first, rest].concat()));
         };
         ask(cx, "no table", zc(fd, page, 8, 1).prio(FIXED));
@@ -356,7 +364,8 @@ fn sendmsg_zc(cx: &mut Cx) {
             if sys::poll_for(c.as_raw_fd(), POLLIN, 20) != 0 {
                 cx.say("sent", drained(&c));
             }
-            let rest = if first[0].flags & 2 != 0 && first.len() < 2 { r.collect(1) } else { Vec::new() };
+            let rest =
+                if first[0].flags & 2 != 0 && first.len() < 2 { r.collect(1) } else { Vec::new() };
             cx.say(what, show(&[first, rest].concat()));
         }
     });
@@ -380,7 +389,7 @@ fn message(target: i32, ud: u64, res: u32) -> Q {
     q(op::MSG_RING).fd(target).off(ud).len(res).ud(1)
 }
 
-fn msg_ring_data(cx: &mut Cx) {
+fn message_data(cx: &mut Cx) {
     cx.both_setups(|cx, kind| {
         let (r, t) = (Ring::new(8, 0), Ring::new(8, kind));
         cx.say("sender", r.one(message(t.fd, 77, 5)));
@@ -417,7 +426,7 @@ fn msg_ring_data(cx: &mut Cx) {
     });
 }
 
-fn msg_ring_states(cx: &mut Cx) {
+fn message_states(cx: &mut Cx) {
     cx.both_setups(|cx, kind| {
         let (r, t) = (Ring::new(8, 0), Ring::sized(2, 2, kind));
         let off = Ring::new(8, kind | setup::R_DISABLED);
@@ -436,7 +445,7 @@ fn msg_ring_states(cx: &mut Cx) {
     });
 }
 
-fn msg_ring_fd(cx: &mut Cx) {
+fn message_fd(cx: &mut Cx) {
     cx.both_setups(|cx, kind| {
         let (r, t) = (Ring::new(8, kind), Ring::new(8, kind));
         let (p, w) = pipe();
@@ -469,7 +478,7 @@ fn msg_ring_fd(cx: &mut Cx) {
     });
 }
 
-fn msg_ring_register(cx: &mut Cx) {
+fn message_register(cx: &mut Cx) {
     cx.both_setups(|cx, kind| {
         let t = Ring::new(8, kind);
         let ask = |q: Q, nr| res(sys::register(-1, register::SEND_MSG_RING, leak(q.0), nr));
@@ -508,13 +517,25 @@ fn socket_commands(cx: &mut Cx) {
         ] {
             for command in 0..6u64 {
                 let value = leak(0u64);
-                let get = q(op::URING_CMD).fd(fd).off(command).addr(1 | 3 << 32).fi(4).addr3(value as u64).ud(1);
+                let get = q(op::URING_CMD)
+                    .fd(fd)
+                    .off(command)
+                    .addr(1 | 3 << 32)
+                    .fi(4)
+                    .addr3(value as u64)
+                    .ud(1);
                 cx.say(&format!("{name} {command}"), r.one(get));
             }
         }
         let one = leak(1i32) as u64;
         let opt = |command: u64, level: usize, name: usize, len: u32| {
-            q(op::URING_CMD).fd(a.as_raw_fd()).off(command).addr(level | name << 32).fi(len).addr3(one).ud(2)
+            q(op::URING_CMD)
+                .fd(a.as_raw_fd())
+                .off(command)
+                .addr(level | name << 32)
+                .fi(len)
+                .addr3(one)
+                .ud(2)
         };
         cx.say("set TCP_NODELAY", r.one(opt(3, 6, 1, 4)));
         cx.say("get TCP_NODELAY", r.one(opt(2, 6, 1, 4)));

@@ -50,7 +50,8 @@ impl Guards {
             return Ok(*timer);
         }
         const THREAD_ID: i32 = 4;
-        let event = SigEvent { value: PASS_MAGIC as u64, signal, notify: THREAD_ID, tid, pad: [0; 11] };
+        let event =
+            SigEvent { value: PASS_MAGIC as u64, signal, notify: THREAD_ID, tid, pad: [0; 11] };
         let mut timer = 0i32;
         let clock = super::time::Clock::Monotonic as usize;
         let args = [clock, &raw const event as usize, &raw mut timer as usize, 0, 0, 0];
@@ -92,5 +93,6 @@ impl Default for Guards {
 fn set(timer: i32, every_ns: i64) -> Result<(), Errno> {
     let spec = [0, every_ns, 0, every_ns];
     // SAFETY: a local of four integers.
-    unsafe { syscall(nr::__NR_timer_settime, [timer as usize, 0, spec.as_ptr() as usize, 0, 0, 0]) }.map(drop)
+    unsafe { syscall(nr::__NR_timer_settime, [timer as usize, 0, spec.as_ptr() as usize, 0, 0, 0]) }
+        .map(drop)
 }

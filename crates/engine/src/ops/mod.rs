@@ -8,6 +8,7 @@
 
 pub mod cancel;
 pub mod epoll;
+pub mod fd_install;
 pub mod files_update;
 pub mod kbuf;
 pub mod msg_ring;
@@ -15,6 +16,7 @@ pub mod net;
 pub mod nop;
 pub mod open;
 pub mod path;
+pub mod pipe;
 pub mod poll;
 pub mod read_multishot;
 pub mod rw;
@@ -22,6 +24,8 @@ pub mod splice;
 pub mod sync;
 pub mod table;
 pub mod timeout;
+pub mod waitid;
+pub mod xattr;
 
 use crate::host;
 use crate::req::Req;
@@ -52,8 +56,15 @@ pub enum Op {
     Transfer(net::Transfer),
     Msg(Box<net::Msg>),
     Shutdown(u32),
+    Bind(net::Bind),
+    Listen(u32),
     Socket(net::Socket),
     Epoll(epoll::Ctl),
+    EpollWait(epoll::Wait),
+    FdInstall { cloexec: bool },
+    Pipe(pipe::Pipe),
+    Xattr(xattr::Xattr),
+    Waitid(waitid::Waitid),
     FilesUpdate(files_update::Update),
     Provide(kbuf::Provide),
     Remove(kbuf::Remove),
@@ -200,7 +211,10 @@ impl OpDef {
     }
     /// A row for an opcode that does not work here.
     pub const fn unsupported(name: &'static str, code: u8) -> OpDef {
-        OpDef { support: Support::None, ..OpDef::new(name, code, |_| Err(Errno::INVAL), |_, _| Issue::err(Errno::INVAL)) }
+        OpDef {
+            support: Support::None,
+            ..OpDef::new(name, code, |_| Err(Errno::INVAL), |_, _| Issue::err(Errno::INVAL))
+        }
     }
 }
 

@@ -43,7 +43,14 @@ pub fn prep(sqe: &Sqe) -> Result<Op, Errno> {
         return Err(Errno::INVAL);
     }
     let (command, user_data, res) = (sqe.addr, sqe.off, sqe.len);
-    Ok(Op::MsgRing(Message { command, user_data, res, flags, source_slot: sqe.addr3, index: sqe.file_index }))
+    Ok(Op::MsgRing(Message {
+        command,
+        user_data,
+        res,
+        flags,
+        source_slot: sqe.addr3,
+        index: sqe.file_index,
+    }))
 }
 
 impl Message {
@@ -108,7 +115,9 @@ fn send_fd(message: &Message, target: &Arc<Ring>, ctx: &mut Ctx<'_>) -> Issue {
         return Issue::err(e);
     }
     let slot = u32::try_from(message.source_slot).ok();
-    let Some(file) = ctx.with_state(|st| st.files.get(slot?)) else { return Issue::err(Errno::BADF) };
+    let Some(file) = ctx.with_state(|st| st.files.get(slot?)) else {
+        return Issue::err(Errno::BADF);
+    };
     let copy = match ctx.ring.duplicate(file.fd.raw()) {
         Ok(fd) => Arc::new(FixedFile { fd, tag: Tag::default() }),
         Err(e) => return Issue::err(e),
@@ -150,5 +159,8 @@ fn install(st: &mut State, slot: u32, file: Arc<FixedFile>) -> Result<Installed,
 }
 
 /// MSG_RING.
-pub const MSG_RING: OpDef =
-    OpDef { file: FileUse::Needed, iopoll: true, ..OpDef::new("MSG_RING", op::MSG_RING, prep, issue) };
+pub const MSG_RING: OpDef = OpDef {
+    file: FileUse::Needed,
+    iopoll: true,
+    ..OpDef::new("MSG_RING", op::MSG_RING, prep, issue)
+};

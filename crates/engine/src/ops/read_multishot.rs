@@ -42,7 +42,9 @@ fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
             }
             Issue::More(n, flags)
         }
-        Issue::Done(e, _) if e == Errno::NOBUFS.res() && posted && !is_ready(req) => Issue::Poll(poll::IN),
+        Issue::Done(e, _) if e == Errno::NOBUFS.res() && posted && !is_ready(req) => {
+            Issue::Poll(poll::IN)
+        }
         // Ready, but with a call that might wait.
         Issue::Worker => rw::bounded(req, ctx),
         other => other,

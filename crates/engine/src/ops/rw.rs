@@ -11,6 +11,7 @@ use crate::registered::buffers::FixedBuffer;
 use crate::registered::groups::Take;
 use crate::req::Req;
 use crate::Errno;
+use anyring_uapi::setup::IOPOLL;
 use anyring_uapi::{op, sqe, Sqe};
 use std::sync::Arc;
 
@@ -26,6 +27,8 @@ enum Memory {
     Many(Vec<Iovec>),
     /// One range inside a registered buffer.
     Fixed(Iovec),
+    /// Vectors inside one registered buffer.
+    ManyFixed(Vec<Iovec>),
 }
 
 /// A transfer.
@@ -75,7 +78,17 @@ fn prep(sqe: &Sqe, write: bool, memory: Memory) -> Result<Op, Errno> {
     check_ioprio(sqe.ioprio)?;
     let attributes = check_attributes(sqe)?;
     let (offset, flags) = (sqe.off as i64, sqe.op_flags);
-    Ok(Op::Rw(Rw { write, memory, offset, flags, done: 0, buffer: None, attributes, multishot: false, posted: false }))
+    Ok(Op::Rw(Rw {
+        write,
+        memory,
+        offset,
+        flags,
+        done: 0,
+        buffer: None,
+        attributes,
+        multishot: false,
+        posted: false,
+    }))
 }
 
 fn one(sqe: &Sqe) -> Memory {
@@ -125,12 +138,22 @@ fn prep_write_fixed(sqe: &Sqe) -> Result<Op, Errno> {
     prep(sqe, true, fixed(sqe))
 }
 
+fn many_fixed(sqe: &Sqe) -> Result<Memory, Errno> {
+    read_iovecs(sqe.addr, sqe.len).map(Memory::ManyFixed)
+}
+fn prep_readv_fixed(sqe: &Sqe) -> Result<Op, Errno> {
+    prep(sqe, false, many_fixed(sqe)?)
+}
+fn prep_writev_fixed(sqe: &Sqe) -> Result<Op, Errno> {
+    prep(sqe, true, many_fixed(sqe)?)
+}
+
 /// The vectors of one attempt, without what is already done.
 fn vectors(memory: &Memory, mut skip: usize, chosen: Option<Iovec>) -> Vec<Iovec> {
     let all: &[Iovec] = match (&chosen, memory) {
         (Some(v), _) => core::slice::from_ref(v),
         (None, Memory::One(v) | Memory::Fixed(v)) => core::slice::from_ref(v),
-        (None, Memory::Many(v)) => v,
+        (None, Memory::Many(v) | Memory::ManyFixed(v)) => v,
     };
     let mut room = RW_BYTES_MAX;
     let mut out = Vec::with_capacity(all.len());
@@ -150,7 +173,9 @@ impl Memory {
     fn total(&self) -> usize {
         match self {
             Memory::One(v) | Memory::Fixed(v) => v.len,
-            Memory::Many(v) => v.iter().fold(0usize, |sum, v| sum.saturating_add(v.len)).min(RW_BYTES_MAX),
+            Memory::Many(v) | Memory::ManyFixed(v) => {
+                v.iter().fold(0usize, |sum, v| sum.saturating_add(v.len)).min(RW_BYTES_MAX)
+            }
         }
     }
 }
@@ -188,12 +213,17 @@ fn is_on_disk(file: i32) -> bool {
     fd::stat(file).is_ok_and(|s| s.is_regular() || s.is_block())
 }
 
-/// Holds the registered buffer that a fixed transfer names; EFAULT for none, or a range outside.
+/// Holds the registered buffer that a fixed transfer names; EFAULT for none, for a range outside, or an empty vector.
 fn hold_buffer(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<(), Errno> {
     let index = req.buf;
-    let Op::Rw(Rw { memory: Memory::Fixed(range), buffer: held @ None, .. }) = &mut req.op else { return Ok(()) };
+    let Op::Rw(Rw { memory, buffer: held @ None, .. }) = &mut req.op else { return Ok(()) };
+    let (ranges, empty_allowed) = match memory {
+        Memory::One(_) | Memory::Many(_) => return Ok(()),
+        Memory::Fixed(range) => (core::slice::from_ref(&*range), true),
+        Memory::ManyFixed(ranges) => (&ranges[..], false),
+    };
     let buffer = ctx.with_state(|st| st.buffers.get(index)).ok_or(Errno::FAULT)?;
-    if !buffer.contains(range.base, range.len) {
+    if ranges.iter().any(|r| !buffer.contains(r.base, r.len) || (r.len == 0 && !empty_allowed)) {
         return Err(Errno::FAULT);
     }
     *held = Some(buffer);
@@ -216,9 +246,13 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
     }
     let max = rw.memory.total();
     let user_nowait = rw.flags & RWF_NOWAIT != 0;
-    let hipri = rw.flags & RWF_HIPRI != 0;
+    let hipri = rw.flags & RWF_HIPRI != 0 && !ctx.ring.has(IOPOLL);
     hold_buffer(req, ctx)?;
     let direct = status & nr::O_DIRECT != 0;
+    if ctx.ring.has(IOPOLL) && !direct {
+        // Only direct transfers can be polled for.
+        return Err(Errno::OPNOTSUPP);
+    }
     if direct && !ctx.may_block() && !user_nowait {
         // A direct transfer waits for the device even with RWF_NOWAIT.
         return Ok(Issue::Worker);
@@ -227,7 +261,11 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
     if hipri {
         return Err(Errno::INVAL);
     }
-    let outcome = if ctx.may_block() { blocking(req, ctx, chosen, status) } else { inline(req, ctx, chosen, status) };
+    let outcome = if ctx.may_block() {
+        blocking(req, ctx, chosen, status)
+    } else {
+        inline(req, ctx, chosen, status)
+    };
     if matches!(outcome, Issue::Poll(_) | Issue::Worker) && done(req) == 0 {
         return_buffer(req, ctx);
     }
@@ -244,7 +282,11 @@ fn done(req: &Req) -> usize {
 /// One call with the given extra flags.
 fn transfer(req: &Req, ctx: &Ctx<'_>, chosen: Option<Iovec>, extra: u32) -> Result<usize, Errno> {
     let Op::Rw(rw) = &req.op else { return Err(Errno::INVAL) };
-    let offset = if rw.offset < 0 { -1 } else { rw.offset.checked_add(rw.done as i64).ok_or(Errno::INVAL)? };
+    let offset = if rw.offset < 0 {
+        -1
+    } else {
+        rw.offset.checked_add(rw.done as i64).ok_or(Errno::INVAL)?
+    };
     let number = if rw.write { nr::__NR_pwritev2 } else { nr::__NR_preadv2 };
     let one = match (&chosen, &rw.memory) {
         (None, Memory::One(v) | Memory::Fixed(v)) if rw.done == 0 => Some(*v),
@@ -256,7 +298,8 @@ fn transfer(req: &Req, ctx: &Ctx<'_>, chosen: Option<Iovec>, extra: u32) -> Resu
         Some(v) => (v as *const Iovec as usize, 1),
         None => (many.as_ptr() as usize, many.len()),
     };
-    let args = [req.file.raw() as usize, vecs, count, offset as usize, 0, (rw.flags | extra) as usize];
+    let args =
+        [req.file.raw() as usize, vecs, count, offset as usize, 0, (rw.flags | extra) as usize];
     // SAFETY: the vectors are the engine's own; what they point to is the program's, which the kernel checks.
     unsafe { ctx.call(number, args) }
 }
@@ -319,7 +362,9 @@ fn inline(req: &mut Req, ctx: &mut Ctx<'_>, chosen: Option<Iovec>, status: u32) 
         }
         Err(Errno::AGAIN) if user_nowait => Issue::err(Errno::AGAIN),
         Err(Errno::AGAIN) => would_block(req),
-        Err(Errno::OPNOTSUPP | Errno::INVAL) if !user_nowait => no_such_form(req, ctx, chosen, status),
+        Err(Errno::OPNOTSUPP | Errno::INVAL) if !user_nowait => {
+            no_such_form(req, ctx, chosen, status)
+        }
         Err(e) => Issue::err(e),
     }
 }
@@ -390,7 +435,9 @@ fn blocking(req: &mut Req, ctx: &mut Ctx<'_>, chosen: Option<Iovec>, status: u32
                     rw.done = total;
                 }
             }
-            Err(Errno::AGAIN) if !on_disk && status & nr::O_NONBLOCK != 0 => return Issue::Poll(readiness(req)),
+            Err(Errno::AGAIN) if !on_disk && status & nr::O_NONBLOCK != 0 => {
+                return Issue::Poll(readiness(req))
+            }
             Err(_) if done(req) > 0 => {
                 let total = done(req);
                 return finish(req, total);
@@ -409,7 +456,13 @@ fn make_stream_unless_seekable(req: &mut Req, stat: &fd::Stat) {
 }
 
 const fn row(name: &'static str, code: u8, prep: fn(&Sqe) -> Result<Op, Errno>) -> OpDef {
-    OpDef { file: FileUse::Needed, ioprio: true, iopoll: true, unbound: true, ..OpDef::new(name, code, prep, issue) }
+    OpDef {
+        file: FileUse::Needed,
+        ioprio: true,
+        iopoll: true,
+        unbound: true,
+        ..OpDef::new(name, code, prep, issue)
+    }
 }
 
 /// READV.
@@ -419,7 +472,13 @@ pub const WRITEV: OpDef = OpDef { hashed: true, ..row("WRITEV", op::WRITEV, prep
 /// READ_FIXED.
 pub const READ_FIXED: OpDef = row("READ_FIXED", op::READ_FIXED, prep_read_fixed);
 /// WRITE_FIXED.
-pub const WRITE_FIXED: OpDef = OpDef { hashed: true, ..row("WRITE_FIXED", op::WRITE_FIXED, prep_write_fixed) };
+pub const WRITE_FIXED: OpDef =
+    OpDef { hashed: true, ..row("WRITE_FIXED", op::WRITE_FIXED, prep_write_fixed) };
+/// READV_FIXED.
+pub const READV_FIXED: OpDef = row("READV_FIXED", op::READV_FIXED, prep_readv_fixed);
+/// WRITEV_FIXED.
+pub const WRITEV_FIXED: OpDef =
+    OpDef { hashed: true, ..row("WRITEV_FIXED", op::WRITEV_FIXED, prep_writev_fixed) };
 /// READ.
 pub const READ: OpDef = OpDef { buffer_select: true, ..row("READ", op::READ, prep_read) };
 /// WRITE.

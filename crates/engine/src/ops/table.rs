@@ -1,6 +1,9 @@
 //! The table of operations, in the order of their numbers.
 
-use super::{cancel, epoll, files_update, kbuf, msg_ring, net, nop, open, path, poll, read_multishot, rw, splice, sync, timeout};
+use super::{
+    cancel, epoll, fd_install, files_update, kbuf, msg_ring, net, nop, open, path, pipe, poll,
+    read_multishot, rw, splice, sync, timeout, waitid, xattr,
+};
 use super::{OpDef, Support};
 use anyring_uapi::op;
 
@@ -47,28 +50,28 @@ pub static OPS: [OpDef; op::COUNT] = [
     path::SYMLINKAT,
     path::LINKAT,
     msg_ring::MSG_RING,
-    OpDef::unsupported("FSETXATTR", op::FSETXATTR),
-    OpDef::unsupported("SETXATTR", op::SETXATTR),
-    OpDef::unsupported("FGETXATTR", op::FGETXATTR),
-    OpDef::unsupported("GETXATTR", op::GETXATTR),
+    xattr::FSETXATTR,
+    xattr::SETXATTR,
+    xattr::FGETXATTR,
+    xattr::GETXATTR,
     net::SOCKET,
     net::command::URING_CMD,
     net::SEND_ZC,
     net::SENDMSG_ZC,
     read_multishot::READ_MULTISHOT,
-    OpDef::unsupported("WAITID", op::WAITID),
+    waitid::WAITID,
     OpDef::unsupported("FUTEX_WAIT", op::FUTEX_WAIT),
     OpDef::unsupported("FUTEX_WAKE", op::FUTEX_WAKE),
     OpDef::unsupported("FUTEX_WAITV", op::FUTEX_WAITV),
-    OpDef::unsupported("FIXED_FD_INSTALL", op::FIXED_FD_INSTALL),
+    fd_install::FIXED_FD_INSTALL,
     sync::FTRUNCATE,
-    OpDef::unsupported("BIND", op::BIND),
-    OpDef::unsupported("LISTEN", op::LISTEN),
+    net::BIND,
+    net::LISTEN,
     OpDef::unsupported("RECV_ZC", op::RECV_ZC),
-    OpDef::unsupported("EPOLL_WAIT", op::EPOLL_WAIT),
-    OpDef::unsupported("READV_FIXED", op::READV_FIXED),
-    OpDef::unsupported("WRITEV_FIXED", op::WRITEV_FIXED),
-    OpDef::unsupported("PIPE", op::PIPE),
+    epoll::EPOLL_WAIT,
+    rw::READV_FIXED,
+    rw::WRITEV_FIXED,
+    pipe::PIPE,
 ];
 
 const _: () = {

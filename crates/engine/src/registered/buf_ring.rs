@@ -33,7 +33,11 @@ pub struct Entry {
 
 impl Entry {
     fn parse(words: [u64; 2]) -> Entry {
-        Entry { addr: words[0] as usize, len: words[1] as u32 as usize, id: (words[1] >> 32) as u16 }
+        Entry {
+            addr: words[0] as usize,
+            len: words[1] as u32 as usize,
+            id: (words[1] >> 32) as u16,
+        }
     }
 }
 
@@ -58,7 +62,13 @@ pub struct BufRing {
 impl BufRing {
     /// An empty ring of a power of two of entries.
     pub fn new(memory: Memory, entries: u16, incremental: bool) -> BufRing {
-        BufRing { memory, mask: entries.wrapping_sub(1), head: 0, incremental, known: VecDeque::new() }
+        BufRing {
+            memory,
+            mask: entries.wrapping_sub(1),
+            head: 0,
+            incremental,
+            known: VecDeque::new(),
+        }
     }
     /// Bytes of a ring of so many entries.
     pub fn bytes(entries: u32) -> usize {
@@ -87,7 +97,8 @@ impl BufRing {
     fn tail(&self) -> Result<u16, Errno> {
         match &self.memory {
             // SAFETY: inside the mapping, aligned; the program writes it atomically or harms only itself.
-            Memory::Own(m) => Ok(unsafe { AtomicU16::from_ptr((m.addr() + TAIL_AT) as *mut u16) }.load(Ordering::Acquire)),
+            Memory::Own(m) => Ok(unsafe { AtomicU16::from_ptr((m.addr() + TAIL_AT) as *mut u16) }
+                .load(Ordering::Acquire)),
             Memory::Program(base) => user::read::<u16>(base + TAIL_AT),
         }
     }
@@ -98,7 +109,9 @@ impl BufRing {
         match &self.memory {
             Memory::Own(m) => Ok((0..count)
                 // SAFETY: the caller keeps the range inside the mapping; any bytes make two integers, read once.
-                .map(|i| unsafe { ((m.addr() + at + i * ENTRY) as *const [u64; 2]).read_volatile() })
+                .map(|i| unsafe {
+                    ((m.addr() + at + i * ENTRY) as *const [u64; 2]).read_volatile()
+                })
                 .collect()),
             Memory::Program(base) => user::read_vec::<[u64; 2]>(base + at, count),
         }
@@ -279,7 +292,10 @@ mod tests {
         let mut ring = page.ring(4, true);
         assert!(ring.peek().is_ok() && ring.consume(3, false));
         assert_eq!((page.words[0], page.words[1] as u32), (0x1003, 7));
-        assert_eq!(ring.peek_many(9, 8).unwrap(), [Iovec { base: 0x1003, len: 7 }, Iovec { base: 0x2000, len: 2 }]);
+        assert_eq!(
+            ring.peek_many(9, 8).unwrap(),
+            [Iovec { base: 0x1003, len: 7 }, Iovec { base: 0x2000, len: 2 }]
+        );
         assert!(ring.consume(9, true));
         assert_eq!((ring.head(), page.words[2], page.words[3] as u32), (1, 0x2002, 2));
     }

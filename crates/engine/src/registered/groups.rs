@@ -40,17 +40,30 @@ pub struct Groups {
 
 impl Groups {
     /// PROVIDE_BUFFERS. EINVAL for a buffer ring.
-    pub fn provide(&mut self, group: u16, addr: usize, len: usize, count: u32, first: u16) -> Result<(), Errno> {
+    pub fn provide(
+        &mut self,
+        group: u16,
+        addr: usize,
+        len: usize,
+        count: u32,
+        first: u16,
+    ) -> Result<(), Errno> {
         let group = self.groups.entry(group).or_insert_with(|| Group::Legacy(VecDeque::new()));
         let Group::Legacy(queue) = group else { return Err(Errno::INVAL) };
         for i in 0..count {
-            queue.push_back(Buf { addr: addr + len * i as usize, len, id: first.wrapping_add(i as u16) });
+            queue.push_back(Buf {
+                addr: addr + len * i as usize,
+                len,
+                id: first.wrapping_add(i as u16),
+            });
         }
         Ok(())
     }
     /// REMOVE_BUFFERS: how many were removed; ENOENT for an unknown group, EINVAL for a buffer ring.
     pub fn remove(&mut self, group: u16, count: u32) -> Result<u32, Errno> {
-        let Group::Legacy(queue) = self.groups.get_mut(&group).ok_or(Errno::NOENT)? else { return Err(Errno::INVAL) };
+        let Group::Legacy(queue) = self.groups.get_mut(&group).ok_or(Errno::NOENT)? else {
+            return Err(Errno::INVAL);
+        };
         let n = queue.len().min(count as usize);
         queue.drain(..n);
         Ok(n as u32)
@@ -101,12 +114,26 @@ impl Groups {
             Group::Legacy(queue) => {
                 let buf = queue.pop_front().ok_or(Errno::NOBUFS)?;
                 let last = queue.is_empty();
-                Ok(Selected { id: buf.id, addr: buf.addr, len: limit(buf.len), whole: buf.len, last, ..blank })
+                Ok(Selected {
+                    id: buf.id,
+                    addr: buf.addr,
+                    len: limit(buf.len),
+                    whole: buf.len,
+                    last,
+                    ..blank
+                })
             }
             Group::Ring(ring) => {
                 let entry = ring.peek()?;
                 let len = limit(entry.len);
-                let mut sel = Selected { id: entry.id, addr: entry.addr, len, whole: entry.len, ring: true, ..blank };
+                let mut sel = Selected {
+                    id: entry.id,
+                    addr: entry.addr,
+                    len,
+                    whole: entry.len,
+                    ring: true,
+                    ..blank
+                };
                 if take == Take::Hold {
                     sel.held = true;
                     sel.more = ring.consume(len, false);
@@ -118,7 +145,12 @@ impl Groups {
 
     /// Takes as many buffers of a ring as hold `max` bytes (0 for no limit); one of a legacy group. The second result
     /// are the vectors.
-    pub fn select_many(&mut self, group: u16, max: usize, take: Take) -> Result<(Selected, Vec<Iovec>), Errno> {
+    pub fn select_many(
+        &mut self,
+        group: u16,
+        max: usize,
+        take: Take,
+    ) -> Result<(Selected, Vec<Iovec>), Errno> {
         if let Some(Group::Legacy(_)) | None = self.groups.get(&group) {
             let one = self.select(group, max, take)?;
             return Ok((one, vec![Iovec { base: one.addr, len: one.len }]));

@@ -104,7 +104,9 @@ impl Ring {
         let hit = |p: &Pending| match p {
             Pending::Work(item) => what.matches(item.user_data, item.opcode, item.file),
             Pending::Poll(arm) => what.matches(arm.req.user_data, arm.req.def.code, arm.fd()),
-            Pending::Timer(t) => t.kind == TimerKind::Timeout && what.matches(t.req.user_data, t.req.def.code, -1),
+            Pending::Timer(t) => {
+                t.kind == TimerKind::Timeout && what.matches(t.req.user_data, t.req.def.code, -1)
+            }
         };
         let mut keys = Vec::new();
         for wanted in 0..3 {
@@ -113,11 +115,14 @@ impl Ring {
         keys
     }
 
-    /// Cancels one request or all that match. 0 or a count; ENOENT, or EALREADY if the one is running in a worker.
+    /// Cancels one request or all that match. 0 or a count; ENOENT, or EALREADY if the one is running in a worker. For a listed
+    /// wait the count is told even of one.
     pub fn cancel(self: &Arc<Ring>, st: &mut State, what: &Criteria) -> Result<u32, Errno> {
         let mut cancelled = Vec::new();
         let mut running = 0;
+        let mut listed = false;
         for key in self.matching(st, what) {
+            listed = st.pending.get(key).is_some_and(|p| p.is_listed());
             match self.take_for_cancel(st, key) {
                 Found::Taken(req) => cancelled.push(req),
                 Found::Running => running += 1,
@@ -130,10 +135,14 @@ impl Ring {
         let count = cancelled.len() as u32;
         for req in cancelled {
             // Posted after the cancel's own CQE, as the kernel's task work does.
-            self.push_task_work(st, super::state::TaskWork::Complete(req, Errno::CANCELED.res(), 0));
+            self.push_task_work(
+                st,
+                super::state::TaskWork::Complete(req, Errno::CANCELED.res(), 0),
+            );
         }
         match (what.wants_all(), count, running) {
             (true, n, r) => Ok(n + r),
+            (false, n, r) if listed && n + r > 0 => Ok(1),
             (false, 0, 0) => Err(Errno::NOENT),
             (false, 0, _) => Err(Errno::ALREADY),
             (false, _, _) => Ok(0),

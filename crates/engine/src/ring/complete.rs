@@ -38,7 +38,8 @@ impl Ring {
     /// Posts a CQE that is not the request's last, if the ring has room for it.
     pub fn post_shot(&self, st: &mut State, req: &Req, res: i32, flags: u32) -> bool {
         let cqe = Cqe { user_data: req.user_data, res, flags: flags | cqe::F_MORE };
-        let posted = self.cq.lock().try_post(&self.mem, Entry { cqe, ..Entry::default() }, Kind::Normal);
+        let posted =
+            self.cq.lock().try_post(&self.mem, Entry { cqe, ..Entry::default() }, Kind::Normal);
         st.counts[req.def.code as usize].posted += u64::from(posted);
         posted
     }
@@ -46,7 +47,9 @@ impl Ring {
     /// A provided buffer is named in the CQE if it was used, and goes back if not.
     pub fn put_buffer_away(&self, st: &mut State, req: &mut Req, res: i32) -> u32 {
         match req.selected.take() {
-            Some(buf) if res > 0 || (res == 0 && keeps_buffer_at_end(&req.op)) => st.groups.used(buf, res as usize),
+            Some(buf) if res > 0 || (res == 0 && keeps_buffer_at_end(&req.op)) => {
+                st.groups.used(buf, res as usize)
+            }
             Some(buf) => {
                 st.groups.put_back(buf);
                 0
@@ -87,7 +90,9 @@ impl Ring {
     /// Disarms the link timeout of a request that has ended.
     fn end_link_timeout(&self, st: &mut State, req: &mut Req) {
         let armed = req.link_timeout.take().and_then(|key| self.take_timer(st, key));
-        let waiting = || req.next.as_ref().is_some_and(|n| n.def.code == op::LINK_TIMEOUT && n.early.is_none());
+        let waiting = || {
+            req.next.as_ref().is_some_and(|n| n.def.code == op::LINK_TIMEOUT && n.early.is_none())
+        };
         let timeout = match armed {
             Some(timer) => Some(timer.req),
             None if waiting() => {
@@ -185,12 +190,17 @@ impl Ring {
             if !st.timers.counted.is_empty() {
                 self.complete_counted(st);
             }
+            if st.fresh_multishot && self.defers() {
+                st.fresh_multishot = false;
+            }
             if st.fresh_multishot && rounds < YIELD_ROUNDS {
                 st.fresh_multishot = false;
                 rounds += 1;
                 self.poll_now(st, EVENTS_BATCH);
             }
-            if self.defers() || (st.tw.is_empty() && (!st.fresh_multishot || rounds >= YIELD_ROUNDS)) {
+            if self.defers()
+                || (st.tw.is_empty() && (!st.fresh_multishot || rounds >= YIELD_ROUNDS))
+            {
                 st.fresh_multishot = false;
                 break;
             }
@@ -232,7 +242,11 @@ impl Ring {
     }
 
     /// Takes a waiting timer out of all tables.
-    pub fn take_timer(&self, st: &mut State, key: crate::req::Key) -> Option<super::pending::TimerArm> {
+    pub fn take_timer(
+        &self,
+        st: &mut State,
+        key: crate::req::Key,
+    ) -> Option<super::pending::TimerArm> {
         if !matches!(st.pending.get(key), Some(Pending::Timer(_))) {
             return None;
         }
@@ -243,7 +257,11 @@ impl Ring {
     }
 
     /// Takes a poll arm out of the table and out of the epoll.
-    pub fn take_poll(&self, st: &mut State, key: crate::req::Key) -> Option<super::pending::PollArm> {
+    pub fn take_poll(
+        &self,
+        st: &mut State,
+        key: crate::req::Key,
+    ) -> Option<super::pending::PollArm> {
         if !matches!(st.pending.get(key), Some(Pending::Poll(_))) {
             return None;
         }

@@ -17,8 +17,8 @@ pub mod setup;
 pub mod shared;
 pub mod state;
 pub mod submit;
-pub mod timers;
 pub mod timeout;
+pub mod timers;
 pub mod wait;
 
 use crate::engine::Inner;
@@ -27,7 +27,7 @@ use crate::sqpoll::SqPoll;
 use crate::sync::Lock;
 use crate::task::Task;
 use crate::Errno;
-use anyring_uapi::setup::{CQE32, CQE_MIXED, DEFER_TASKRUN, IOPOLL, TASKRUN_FLAG};
+use anyring_uapi::setup::{CQE32, CQE_MIXED, DEFER_TASKRUN, IOPOLL, SQPOLL, TASKRUN_FLAG};
 use anyring_uapi::Cqe;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use cq::{Cq, Entry};
@@ -82,8 +82,17 @@ pub struct Ring {
 
 impl Ring {
     /// Builds a ring around its memory and eventfd.
-    pub fn new(id: u64, flags: u32, mem: SharedRings, task: Arc<Task>, engine: Weak<Inner>, efd: OwnedFd, state: State) -> Ring {
-        let cq = Cq::new(mem.geometry().cq_entries, flags);
+    pub fn new(
+        id: u64,
+        flags: u32,
+        mem: SharedRings,
+        task: Arc<Task>,
+        engine: Weak<Inner>,
+        efd: OwnedFd,
+        state: State,
+    ) -> Ring {
+        let lazy_wake = engine.upgrade().is_none_or(|e| e.config.policy.lazy_wake);
+        let cq = Cq::new(mem.geometry().cq_entries, flags, lazy_wake);
         let enabled = state.enabled;
         Ring {
             id,
@@ -126,7 +135,7 @@ impl Ring {
     /// Completions of workers and polls are posted by the owner, inside enter(GETEVENTS).
     #[inline]
     pub fn defers(&self) -> bool {
-        self.has(DEFER_TASKRUN | IOPOLL)
+        self.has(DEFER_TASKRUN) || (self.has(IOPOLL) && !self.has(SQPOLL))
     }
     /// 32-byte CQEs are possible.
     pub fn has_large_cqes(&self) -> bool {

@@ -73,7 +73,12 @@ fn queued(socket: i32, request: usize) -> Result<usize, Errno> {
     }
     let mut bytes = 0i32;
     // SAFETY: the kernel writes one integer.
-    unsafe { crate::host::syscall(nr::__NR_ioctl, [socket as usize, request, &raw mut bytes as usize, 0, 0, 0]) }?;
+    unsafe {
+        crate::host::syscall(
+            nr::__NR_ioctl,
+            [socket as usize, request, &raw mut bytes as usize, 0, 0, 0],
+        )
+    }?;
     Ok(bytes as usize)
 }
 
@@ -84,14 +89,22 @@ fn get_option(c: &Command, socket: i32) -> Result<usize, Errno> {
         return Err(Errno::OPNOTSUPP);
     }
     let mut len = c.len;
-    let args = [socket as usize, c.level as usize, c.option as usize, c.value as usize, &raw mut len as usize, 0];
+    let args = [
+        socket as usize,
+        c.level as usize,
+        c.option as usize,
+        c.value as usize,
+        &raw mut len as usize,
+        0,
+    ];
     // SAFETY: the length is a local; the value is the program's, which the kernel checks.
     unsafe { crate::host::syscall(nr::__NR_getsockopt, args) }?;
     Ok(len as usize)
 }
 
 fn set_option(c: &Command, socket: i32) -> Result<usize, Errno> {
-    let args = [socket as usize, c.level as usize, c.option as usize, c.value as usize, c.len as usize, 0];
+    let args =
+        [socket as usize, c.level as usize, c.option as usize, c.value as usize, c.len as usize, 0];
     // SAFETY: the value is the program's, which the kernel checks.
     unsafe { crate::host::syscall(nr::__NR_setsockopt, args) }
 }

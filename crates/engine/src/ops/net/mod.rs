@@ -1,5 +1,6 @@
-//! Sockets: SOCKET, ACCEPT, CONNECT, SHUTDOWN, and the transfers in [`transfer`] and [`msg`].
+//! Sockets: SOCKET, BIND, LISTEN, ACCEPT, CONNECT, SHUTDOWN, and the transfers in [`transfer`] and [`msg`].
 
+pub mod bind;
 pub mod command;
 pub mod connect;
 pub mod msg;
@@ -17,6 +18,7 @@ use crate::Errno;
 use anyring_uapi::sqe::FILE_INDEX_ALLOC;
 use anyring_uapi::{cqe, op, Sqe};
 
+pub use bind::{Bind, BIND, LISTEN};
 pub use connect::{Connect, CONNECT};
 pub use msg::Msg;
 pub use transfer::{Transfer, RECV, SEND};
@@ -73,7 +75,9 @@ fn prep_accept(sqe: &Sqe) -> Result<Op, Errno> {
     if multishot && sqe.file_index != 0 && sqe.file_index != FILE_INDEX_ALLOC {
         return Err(Errno::INVAL);
     }
-    if sqe.op_flags & !(CLOEXEC | NONBLOCK) != 0 || (sqe.file_index != 0 && sqe.op_flags & CLOEXEC != 0) {
+    if sqe.op_flags & !(CLOEXEC | NONBLOCK) != 0
+        || (sqe.file_index != 0 && sqe.op_flags & CLOEXEC != 0)
+    {
         return Err(Errno::INVAL);
     }
     Ok(Op::Accept(Accept {
@@ -111,7 +115,14 @@ fn issue_accept(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
 
 /// One accept. EAGAIN if there is no connection; waits only in a worker.
 fn accept_one(accept: &Accept, listener: i32, ctx: &Ctx<'_>) -> Result<usize, Errno> {
-    let args = [listener as usize, accept.addr as usize, accept.addrlen as usize, accept.flags as usize, 0, 0];
+    let args = [
+        listener as usize,
+        accept.addr as usize,
+        accept.addrlen as usize,
+        accept.flags as usize,
+        0,
+        0,
+    ];
     if ctx.may_block() || fd::status_flags(listener)? & NONBLOCK != 0 {
         // SAFETY: the address pointers are the program's, which the kernel checks.
         return unsafe { ctx.call(nr::__NR_accept4, args) };
@@ -143,14 +154,24 @@ fn prep_socket(sqe: &Sqe) -> Result<Op, Errno> {
     if sqe.off as u32 & !TYPE_MASK & !(CLOEXEC | NONBLOCK) != 0 {
         return Err(Errno::INVAL);
     }
-    Ok(Op::Socket(Socket { domain: sqe.fd, kind: sqe.off, protocol: sqe.len, slot: sqe.file_index }))
+    Ok(Op::Socket(Socket {
+        domain: sqe.fd,
+        kind: sqe.off,
+        protocol: sqe.len,
+        slot: sqe.file_index,
+    }))
 }
 
 fn issue_socket(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     let Op::Socket(s) = &req.op else { return Issue::err(Errno::INVAL) };
     let slot = s.slot;
     // SAFETY: integer arguments only.
-    let made = unsafe { ctx.call(nr::__NR_socket, [s.domain as usize, s.kind as usize, s.protocol as usize, 0, 0, 0]) };
+    let made = unsafe {
+        ctx.call(
+            nr::__NR_socket,
+            [s.domain as usize, s.kind as usize, s.protocol as usize, 0, 0, 0],
+        )
+    };
     match made.and_then(|new| install(ctx, OwnedFd::from_raw(new as i32), slot)) {
         Ok(res) => Issue::Done(res, 0),
         Err(e) => Issue::err(e),
@@ -158,7 +179,8 @@ fn issue_socket(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
 }
 
 fn prep_shutdown(sqe: &Sqe) -> Result<Op, Errno> {
-    let zero = [sqe.off, sqe.addr, sqe.op_flags as u64, sqe.buf_index as u64, sqe.file_index as u64];
+    let zero =
+        [sqe.off, sqe.addr, sqe.op_flags as u64, sqe.buf_index as u64, sqe.file_index as u64];
     must_be_zero(&zero)?;
     Ok(Op::Shutdown(sqe.len))
 }
@@ -166,7 +188,9 @@ fn prep_shutdown(sqe: &Sqe) -> Result<Op, Errno> {
 fn issue_shutdown(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     let Op::Shutdown(how) = req.op else { return Issue::err(Errno::INVAL) };
     // SAFETY: integer arguments only.
-    Issue::from_result(unsafe { ctx.call(nr::__NR_shutdown, [req.file.raw() as usize, how as usize, 0, 0, 0, 0]) })
+    Issue::from_result(unsafe {
+        ctx.call(nr::__NR_shutdown, [req.file.raw() as usize, how as usize, 0, 0, 0, 0])
+    })
 }
 
 /// ACCEPT.
@@ -176,6 +200,7 @@ pub const ACCEPT: OpDef = OpDef {
     ..OpDef::new("ACCEPT", op::ACCEPT, prep_accept, issue_accept)
 };
 /// SOCKET.
-pub const SOCKET: OpDef = OpDef { file: FileUse::Ignored, ..OpDef::new("SOCKET", op::SOCKET, prep_socket, issue_socket) };
+pub const SOCKET: OpDef =
+    OpDef { file: FileUse::Ignored, ..OpDef::new("SOCKET", op::SOCKET, prep_socket, issue_socket) };
 /// SHUTDOWN.
 pub const SHUTDOWN: OpDef = OpDef::new("SHUTDOWN", op::SHUTDOWN, prep_shutdown, issue_shutdown);

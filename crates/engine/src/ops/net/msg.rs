@@ -97,11 +97,19 @@ pub fn send_zerocopy(sqe: &Sqe, zerocopy: Zerocopy) -> Result<Op, Errno> {
 
 fn send(sqe: &Sqe) -> Result<Msg, Errno> {
     let (header, vectors) = read_header(sqe)?;
-    let name = if header.name == 0 { Vec::new() } else { user::read_vec(header.name, header.namelen as usize)? };
+    let name = if header.name == 0 {
+        Vec::new()
+    } else {
+        user::read_vec(header.name, header.namelen as usize)?
+    };
     if header.controllen > CONTROL_BYTES_MAX {
         return Err(Errno::NOBUFS);
     }
-    let control = if header.control == 0 { Vec::new() } else { user::read_vec(header.control, header.controllen)? };
+    let control = if header.control == 0 {
+        Vec::new()
+    } else {
+        user::read_vec(header.control, header.controllen)?
+    };
     let flags = sqe.op_flags | MSG_NOSIGNAL;
     Ok(Msg { name, control, flags, ..blank(sqe, true, header, vectors) })
 }
@@ -183,7 +191,8 @@ pub fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
                 }
                 let (done, send) = (m.done, m.send);
                 req.failed |= whole && done < wanted;
-                let more = !send && done == wanted && done > 0 && is_stream(socket) && has_more(socket);
+                let more =
+                    !send && done == wanted && done > 0 && is_stream(socket) && has_more(socket);
                 return Issue::Done(done as i32, if more { cqe::F_SOCK_NONEMPTY } else { 0 });
             }
             Err(Errno::AGAIN) if m.flags & MSG_DONTWAIT == 0 => {
@@ -208,7 +217,9 @@ pub fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
 /// One message of a multishot receive.
 fn issue_shot(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     let (socket, selected) = (req.file.raw(), req.selected);
-    let (Op::Msg(m), Some(buffer)) = (&mut req.op, selected) else { return Issue::err(Errno::INVAL) };
+    let (Op::Msg(m), Some(buffer)) = (&mut req.op, selected) else {
+        return Issue::err(Errno::INVAL);
+    };
     let room = Iovec { base: buffer.addr, len: buffer.len };
     match shots::receive(socket, &m.header, m.flags | MSG_DONTWAIT, room) {
         Ok(shot) if shot.payload == 0 => Issue::Done(shot.res as i32, 0),
@@ -236,13 +247,15 @@ fn call(m: &mut Msg, socket: i32, chosen: Option<Iovec>) -> Result<usize, Errno>
     if m.send {
         header.name = if m.name.is_empty() { 0 } else { m.name.as_ptr() as usize };
         header.namelen = m.name.len() as u32;
-        header.control = if m.control.is_empty() || m.done > 0 { 0 } else { m.control.as_ptr() as usize };
+        header.control =
+            if m.control.is_empty() || m.done > 0 { 0 } else { m.control.as_ptr() as usize };
         header.controllen = if header.control == 0 { 0 } else { m.control.len() };
         let args = [socket as usize, &raw const header as usize, flags as usize, 0, 0, 0];
         // SAFETY: header, name, control and vectors are the engine's; the data is the program's, which the kernel checks.
         return unsafe { crate::host::syscall(nr::__NR_sendmsg, args) };
     }
-    let args = [socket as usize, &raw mut header as usize, (flags & !MSG_WAITALL) as usize, 0, 0, 0];
+    let args =
+        [socket as usize, &raw mut header as usize, (flags & !MSG_WAITALL) as usize, 0, 0, 0];
     // SAFETY: header and vectors are the engine's; name, control and data are the program's, which the kernel checks.
     let n = unsafe { crate::host::syscall(nr::__NR_recvmsg, args) }?;
     // The program's own header learns what a recvmsg(2) would have told it.
@@ -263,7 +276,4 @@ const fn row(name: &'static str, code: u8, prep: fn(&Sqe) -> Result<Op, Errno>) 
 /// SENDMSG.
 pub const SENDMSG: OpDef = row("SENDMSG", op::SENDMSG, prep_send);
 /// RECVMSG.
-pub const RECVMSG: OpDef = OpDef {
-    buffer_select: true,
-    ..row("RECVMSG", op::RECVMSG, prep_recv)
-};
+pub const RECVMSG: OpDef = OpDef { buffer_select: true, ..row("RECVMSG", op::RECVMSG, prep_recv) };

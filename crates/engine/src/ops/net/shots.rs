@@ -20,7 +20,8 @@ pub struct Shot {
 /// Receives one message into `room`. EFAULT if not even the reserved parts fit.
 pub fn receive(socket: i32, wanted: &Msghdr, flags: u32, room: Iovec) -> Result<Shot, Errno> {
     let (names, controls) = (wanted.namelen as usize, wanted.controllen);
-    let reserved = HEADER.checked_add(names).and_then(|n| n.checked_add(controls)).ok_or(Errno::OVERFLOW)?;
+    let reserved =
+        HEADER.checked_add(names).and_then(|n| n.checked_add(controls)).ok_or(Errno::OVERFLOW)?;
     if reserved > room.len {
         return Err(Errno::FAULT);
     }
@@ -34,10 +35,16 @@ pub fn receive(socket: i32, wanted: &Msghdr, flags: u32, room: Iovec) -> Result<
         iovlen: 1,
         ..Msghdr::default()
     };
-    let args = [socket as usize, &raw mut header as usize, (flags & !MSG_WAITALL) as usize, 0, 0, 0];
+    let args =
+        [socket as usize, &raw mut header as usize, (flags & !MSG_WAITALL) as usize, 0, 0, 0];
     // SAFETY: header and vector are locals; name, control and data are the program's, which the kernel checks.
     let n = unsafe { crate::host::syscall(nr::__NR_recvmsg, args) }?;
-    let out = [if names == 0 { 0 } else { header.namelen }, header.controllen as u32, n as u32, header.flags];
+    let out = [
+        if names == 0 { 0 } else { header.namelen },
+        header.controllen as u32,
+        n as u32,
+        header.flags,
+    ];
     user::write(room.base, &out)?;
     Ok(Shot { res: reserved + n.min(payload.len), payload: n })
 }

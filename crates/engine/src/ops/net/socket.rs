@@ -11,7 +11,14 @@ const SEQPACKET: i32 = 5;
 pub fn option(socket: i32, option: u32) -> Result<i32, Errno> {
     const SOL_SOCKET: usize = 1;
     let (mut value, mut len) = (0i32, 4u32);
-    let args = [socket as usize, SOL_SOCKET, option as usize, &raw mut value as usize, &raw mut len as usize, 0];
+    let args = [
+        socket as usize,
+        SOL_SOCKET,
+        option as usize,
+        &raw mut value as usize,
+        &raw mut len as usize,
+        0,
+    ];
     // SAFETY: value and length are locals.
     unsafe { crate::host::syscall(nr::__NR_getsockopt, args) }.map(|_| value)
 }
@@ -46,7 +53,10 @@ pub fn has_more(socket: i32) -> bool {
     let mut bytes = 0i32;
     // SAFETY: the kernel writes one integer.
     let asked = unsafe {
-        crate::host::syscall(nr::__NR_ioctl, [socket as usize, FIONREAD, &raw mut bytes as usize, 0, 0, 0])
+        crate::host::syscall(
+            nr::__NR_ioctl,
+            [socket as usize, FIONREAD, &raw mut bytes as usize, 0, 0, 0],
+        )
     };
     asked.is_ok() && bytes > 0 && is_byte_stream(socket)
 }

@@ -74,7 +74,8 @@ pub fn send(sqe: &Sqe) -> Result<Transfer, Errno> {
         return Err(Errno::INVAL);
     }
     let selects = sqe.flags & sqe::BUFFER_SELECT != 0;
-    let addr = if sqe.off != 0 { read_address(sqe.off, sqe.addr_len() as u64)? } else { Vec::new() };
+    let addr =
+        if sqe.off != 0 { read_address(sqe.off, sqe.addr_len() as u64)? } else { Vec::new() };
     let vectorized = sqe.ioprio & SEND_VECTORIZED != 0 && !selects;
     let vectors = if vectorized { Some(read_iovecs(sqe.addr, sqe.len)?) } else { None };
     let mut t = Transfer { vectors, addr, ..transfer(sqe, true) };
@@ -219,7 +220,8 @@ fn wait_with_buffer(req: &mut Req, ctx: &mut Ctx<'_>) {
 
 /// A call brought something, or the end: is it the last result?
 fn transferred(req: &mut Req, ctx: &mut Ctx<'_>, wanted: usize) -> Issue {
-    let (socket, inline, buffers_left) = (req.file.raw(), req.via == Via::Inline, !req.selected.is_some_and(|b| b.last));
+    let (socket, inline, buffers_left) =
+        (req.file.raw(), req.via == Via::Inline, !req.selected.is_some_and(|b| b.last));
     let Op::Transfer(t) = &mut req.op else { return Issue::err(Errno::INVAL) };
     let done = t.done;
     if t.send {
@@ -231,7 +233,8 @@ fn transferred(req: &mut Req, ctx: &mut Ctx<'_>, wanted: usize) -> Issue {
         }
         return Issue::Done(done as i32, 0);
     }
-    let more = done == wanted && done > 0 && socket::has_more(socket) || socket::tells_end(socket, done, wanted);
+    let more =
+        done == wanted && socket::has_more(socket) || socket::tells_end(socket, done, wanted);
     let flags = if more { cqe::F_SOCK_NONEMPTY } else { 0 };
     if let Some(total) = &mut t.total {
         // Beyond what a signed integer holds, the first result is the last.
@@ -264,13 +267,17 @@ fn call(t: &Transfer, socket: i32, memory: Iovec) -> Result<usize, Errno> {
         };
         let number = if t.send { nr::__NR_sendmsg } else { nr::__NR_recvmsg };
         // SAFETY: header, name and vectors are the engine's; the data is the program's, which the kernel checks.
-        return unsafe { crate::host::syscall(number, [socket, &raw mut header as usize, flags, 0, 0, 0]) };
+        return unsafe {
+            crate::host::syscall(number, [socket, &raw mut header as usize, flags, 0, 0, 0])
+        };
     }
     let (base, len) = (memory.base + t.done, memory.len - t.done);
     if t.send {
         let name = if t.addr.is_empty() { 0 } else { t.addr.as_ptr() as usize };
         // SAFETY: the address is a copy; the data is the program's, which the kernel checks.
-        unsafe { crate::host::syscall(nr::__NR_sendto, [socket, base, len, flags, name, t.addr.len()]) }
+        unsafe {
+            crate::host::syscall(nr::__NR_sendto, [socket, base, len, flags, name, t.addr.len()])
+        }
     } else {
         // SAFETY: the data is the program's, which the kernel checks.
         unsafe { crate::host::syscall(nr::__NR_recvfrom, [socket, base, len, flags, 0, 0]) }

@@ -37,7 +37,8 @@ pub fn notification(sqe: &Sqe) -> Option<i32> {
     Some(if reports { USAGE_COPIED as i32 } else { 0 })
 }
 
-const KNOWN: u16 = RECVSEND_POLL_FIRST | RECVSEND_FIXED_BUF | SEND_ZC_REPORT_USAGE | SEND_VECTORIZED;
+const KNOWN: u16 =
+    RECVSEND_POLL_FIRST | RECVSEND_FIXED_BUF | SEND_ZC_REPORT_USAGE | SEND_VECTORIZED;
 
 fn check(sqe: &Sqe) -> Result<Zerocopy, Errno> {
     if notification(sqe).is_none() || sqe.ioprio & !KNOWN != 0 {
@@ -72,7 +73,11 @@ fn prep_sendmsg(sqe: &Sqe) -> Result<Op, Errno> {
 }
 
 /// The memory of a fixed send lies inside its registered buffer, else EFAULT.
-fn hold_buffer(zerocopy: &Zerocopy, ranges: &[Iovec], ctx: &mut Ctx<'_>) -> Result<Option<Arc<FixedBuffer>>, Errno> {
+fn hold_buffer(
+    zerocopy: &Zerocopy,
+    ranges: &[Iovec],
+    ctx: &mut Ctx<'_>,
+) -> Result<Option<Arc<FixedBuffer>>, Errno> {
     let (Some(index), None) = (zerocopy.fixed, &zerocopy.buffer) else { return Ok(None) };
     let buffer = ctx.with_state(|st| st.buffers.get(index)).ok_or(Errno::FAULT)?;
     if ranges.iter().any(|r| !buffer.contains(r.base, r.len)) {
@@ -126,8 +131,14 @@ fn issue_sendmsg(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
 }
 
 /// SEND_ZC.
-pub const SEND_ZC: OpDef =
-    OpDef { ioprio: true, unbound: true, ..OpDef::new("SEND_ZC", op::SEND_ZC, prep_send, issue_send) };
+pub const SEND_ZC: OpDef = OpDef {
+    ioprio: true,
+    unbound: true,
+    ..OpDef::new("SEND_ZC", op::SEND_ZC, prep_send, issue_send)
+};
 /// SENDMSG_ZC.
-pub const SENDMSG_ZC: OpDef =
-    OpDef { ioprio: true, unbound: true, ..OpDef::new("SENDMSG_ZC", op::SENDMSG_ZC, prep_sendmsg, issue_sendmsg) };
+pub const SENDMSG_ZC: OpDef = OpDef {
+    ioprio: true,
+    unbound: true,
+    ..OpDef::new("SENDMSG_ZC", op::SENDMSG_ZC, prep_sendmsg, issue_sendmsg)
+};
