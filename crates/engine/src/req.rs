@@ -108,6 +108,8 @@ pub struct Req {
     pub via: Via,
     /// Registered credentials to use.
     pub creds: Option<Arc<Creds>>,
+    /// The poll events that led to this attempt, 0 for the first.
+    pub woken_by: u32,
     /// Its turn has come, be it to fail.
     pub started: bool,
     /// The result of the notification that follows the result of a zero-copy send.

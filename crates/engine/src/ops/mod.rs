@@ -107,6 +107,8 @@ pub enum Issue {
     Poll(u32),
     /// A multishot request has a result that is not its last: to be posted, then issue again.
     More(i32, u32),
+    /// As `More`, but the file is known to be empty: wait for these events then.
+    MoreThenPoll(i32, u32, u32),
     /// Others get a turn; then, at once if the file is still ready for these events, issue again.
     Yield(u32),
     /// Issue again in a worker.

@@ -38,16 +38,30 @@ impl Ring {
             match (req.def.issue)(req, &mut Ctx { ring: self, st: Some(st), blocking: None, task })
             {
                 Issue::More(res, flags) => {
-                    let flags = flags | self.put_buffer_away(st, req, res);
-                    if !self.post_shot(st, req, res, flags) {
-                        // No room: the request ends, its last CQE goes to the backlog.
-                        return Issue::Done(res, flags);
+                    if let Err(last) = self.post_more(st, req, res, flags) {
+                        return last;
                     }
+                }
+                Issue::MoreThenPoll(res, flags, events) => {
+                    return match self.post_more(st, req, res, flags) {
+                        Ok(()) => Issue::Poll(events),
+                        Err(last) => last,
+                    };
                 }
                 outcome => return outcome,
             }
         }
         Issue::Yield(if req.op.sends() { poll::OUT } else { poll::IN })
+    }
+
+    /// Posts a result that is not the last; without room it is, and its CQE goes to the backlog.
+    fn post_more(&self, st: &mut State, req: &mut Req, res: i32, flags: u32) -> Result<(), Issue> {
+        let flags = flags | self.put_buffer_away(st, req, res);
+        if self.post_shot(st, req, res, flags) {
+            Ok(())
+        } else {
+            Err(Issue::Done(res, flags))
+        }
     }
 
     /// Acts on an attempt's outcome.
@@ -66,7 +80,7 @@ impl Ring {
                 st.fresh_multishot |= !self.defers();
             }
             // Only `attempt` issues what may post more.
-            Issue::More(..) => self.complete(st, req, Errno::INVAL.res(), 0),
+            Issue::More(..) | Issue::MoreThenPoll(..) => self.complete(st, req, Errno::INVAL.res(), 0),
             Issue::Worker => self.send_to_worker(st, task, req),
             Issue::ArmPoll => self.arm_poll_request(st, req),
             Issue::ArmTimer => self.arm_timer(st, req, TimerKind::Timeout),

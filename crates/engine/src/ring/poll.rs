@@ -18,10 +18,11 @@ use crate::Errno;
 use anyring_uapi::{cqe, Cqe};
 use std::sync::Arc;
 
-/// How a request that is issued again when its file is ready is registered.
+/// How a request that is issued again when its file is ready is registered. A multishot is told of the stream's end, too:
+/// see [`crate::ops::net::transfer`].
 fn retry_mode(req: &Req) -> u32 {
     if req.multishot {
-        epoll::ET
+        epoll::ET | epoll::RDHUP | epoll::PRI
     } else {
         epoll::ONESHOT
     }
@@ -152,16 +153,17 @@ impl Ring {
                     self.complete(st, arm.req, res as i32, 0);
                 }
             }
-            Some(Pending::Poll(_)) => self.retry_ready(st, key),
+            Some(Pending::Poll(_)) => self.retry_ready(st, key, revents),
             _ => {}
         }
     }
 
     /// Issues a request again; if it has to wait once more its registration is armed anew.
-    fn retry_ready(self: &Arc<Ring>, st: &mut State, key: Key) {
+    fn retry_ready(self: &Arc<Ring>, st: &mut State, key: Key, revents: u32) {
         let Some(Pending::Poll(mut arm)) = st.pending.lift(key) else { return };
         let task = self.task_of(&arm.req);
         arm.tries += 1;
+        arm.req.woken_by = revents;
         let tries = arm.tries;
         let outcome = self.retry(st, &task, &mut arm.req, tries);
         let rearmed = match (&outcome, self.existing_epfd()) {

@@ -143,6 +143,7 @@ fn new_request(sqe: &Sqe) -> Req {
         via: Via::Inline,
         creds: None,
         multishot: false,
+        woken_by: 0,
         started: false,
         notification: None,
         task: None,

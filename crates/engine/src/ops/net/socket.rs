@@ -42,6 +42,13 @@ pub fn is_inet(socket: i32) -> Result<bool, Errno> {
     Ok(matches!(option(socket, SO_DOMAIN)?, INET | INET6))
 }
 
+/// Whether a socket is a TCP connection.
+pub fn is_tcp(socket: i32) -> bool {
+    const SO_PROTOCOL: u32 = 38;
+    const TCP: i32 = 6;
+    option(socket, SO_PROTOCOL) == Ok(TCP) && is_inet(socket) == Ok(true)
+}
+
 /// TCP counts the end of its stream as something that waits.
 pub fn tells_end(socket: i32, done: usize, wanted: usize) -> bool {
     done == 0 && wanted > 0 && is_byte_stream(socket) && is_inet(socket) == Ok(true)

@@ -3,6 +3,10 @@
 //! A multishot RECV answers with [`Issue::More`] until its socket would block, its buffers run out, it
 //! fails, the stream ends or its total is reached. A bundle fills or empties several buffers of a ring with one call
 //! and one CQE, whose flags name the first of them.
+//!
+//! A multishot that was woken by an edge and then got less than it asked for has emptied its TCP socket: what
+//! comes later, data or the end, is another edge. So it need not ask again only to be told EAGAIN. It asks where the edge
+//! already told of the end, of an error or of urgent data, at which a receive stops short.
 
 use super::connect::read_address;
 use super::zerocopy::{self, Zerocopy};
@@ -41,6 +45,8 @@ pub struct Transfer {
     total: Option<u32>,
     /// A multishot has posted since it last waited.
     posted: bool,
+    /// Whether the socket is TCP's, once it mattered.
+    tcp: Option<bool>,
     done: usize,
     /// Of a SEND_ZC.
     pub zerocopy: Option<Zerocopy>,
@@ -97,6 +103,7 @@ fn transfer(sqe: &Sqe, send: bool) -> Transfer {
         multishot: false,
         total: None,
         posted: false,
+        tcp: None,
         done: 0,
         zerocopy: None,
     }
@@ -220,6 +227,7 @@ fn wait_with_buffer(req: &mut Req, ctx: &mut Ctx<'_>) {
 
 /// A call brought something, or the end: is it the last result?
 fn transferred(req: &mut Req, ctx: &mut Ctx<'_>, wanted: usize) -> Issue {
+    let plain_edge = req.woken_by == poll::IN;
     let (socket, inline, buffers_left) =
         (req.file.raw(), req.via == Via::Inline, !req.selected.is_some_and(|b| b.last));
     let Op::Transfer(t) = &mut req.op else { return Issue::err(Errno::INVAL) };
@@ -245,6 +253,13 @@ fn transferred(req: &mut Req, ctx: &mut Ctx<'_>, wanted: usize) -> Issue {
     }
     t.done = 0;
     t.posted = true;
+    let emptied = plain_edge
+        && done < wanted
+        && t.flags == 0
+        && *t.tcp.get_or_insert_with(|| socket::is_tcp(socket));
+    if emptied {
+        return Issue::MoreThenPoll(done as i32, flags, poll::IN);
+    }
     Issue::More(done as i32, flags)
 }
 
