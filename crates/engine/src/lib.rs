@@ -201,6 +201,11 @@ impl Engine {
         }
     }
 
+    /// Whether any ring is in a poll set of the program.
+    pub fn has_watched(&self) -> bool {
+        self.inner.watched.load(core::sync::atomic::Ordering::Relaxed) != 0
+    }
+
     /// The program is about to wait in poll, select or epoll_wait: drops the readiness of watched rings whose completion
     /// queue was emptied. Cheap when no ring is watched.
     pub fn refresh_readiness(&self) {
