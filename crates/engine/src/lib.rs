@@ -7,6 +7,7 @@
 pub mod engine;
 pub mod errno;
 pub mod fds;
+pub mod futex;
 pub mod host;
 pub mod limits;
 pub mod ops;

@@ -9,6 +9,7 @@ pub mod chain;
 pub mod complete;
 pub mod cq;
 pub mod enter;
+pub mod futex;
 pub mod issue;
 pub mod pending;
 pub mod poll;
