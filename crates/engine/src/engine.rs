@@ -50,7 +50,7 @@ impl Inner {
             fds: Fds::new(config.fds),
             config,
             reactor: Reactor::new(),
-            futexes: Futexes::new(),
+            futexes: Futexes::default(),
             rings: Lock::new(BTreeMap::new()),
             tasks: Lock::new(BTreeMap::new()),
             watched: AtomicU32::new(0),

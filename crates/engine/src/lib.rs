@@ -129,7 +129,7 @@ impl Engine {
 
     /// `mmap(2)` of a ring descriptor.
     pub fn mmap(&self, fd: i32, addr: usize, len: usize, prot: u32, flags: u32, offset: u64) -> Result<usize, Errno> {
-        self.inner.ring_or_error(fd)?.mem.map(addr, len, prot, flags, offset)
+        self.inner.ring_or_error(fd)?.map(addr, len, prot, flags, offset)
     }
 
     /// `close(2)`; `None` if `fd` is not a ring (then nothing was done).

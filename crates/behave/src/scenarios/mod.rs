@@ -15,6 +15,7 @@ mod matrix;
 mod matrix_base;
 mod overflow;
 mod polls;
+mod regions;
 mod resources;
 mod setup;
 mod submit;
@@ -37,6 +38,7 @@ const TOPICS: &[&[Scenario]] = &[
     kbufs::SCENARIOS,
     resources::SCENARIOS,
     fd_ops::SCENARIOS,
+    regions::SCENARIOS,
     async_waits::SCENARIOS,
     matrix::SCENARIOS,
 ];

@@ -181,12 +181,14 @@ impl Hub {
     }
 }
 
-impl Futexes {
+impl Default for Futexes {
     /// No lane yet.
-    pub fn new() -> Futexes {
+    fn default() -> Futexes {
         Futexes { hub: Lock::new(Hub::default()) }
     }
+}
 
+impl Futexes {
     /// Hands a wait to a lane. False where the host cannot wait for several words, or no thread could be started.
     pub fn add(&self, engine: &Arc<Inner>, ring: &Arc<Ring>, key: Key, words: Vec<Word>) -> bool {
         let mut hub = self.hub.lock();
