@@ -1,6 +1,7 @@
 //! The process-wide part: rings by descriptor, tasks by thread, threads, counters.
 
 use crate::fds::Fds;
+use crate::futex::Futexes;
 use crate::host::{fd, thread};
 use crate::reactor::Reactor;
 use crate::ring::state::OpCount;
@@ -22,6 +23,8 @@ pub struct Inner {
     pub fds: Fds,
     /// Background thread.
     pub reactor: Reactor,
+    /// Futex waits.
+    pub futexes: Futexes,
     rings: Lock<BTreeMap<i32, Arc<Ring>>>,
     tasks: Lock<BTreeMap<i32, Arc<Task>>>,
     /// Rings that are watched: lets `refresh_readiness` be cheap.
@@ -47,6 +50,7 @@ impl Inner {
             fds: Fds::new(config.fds),
             config,
             reactor: Reactor::new(),
+            futexes: Futexes::default(),
             rings: Lock::new(BTreeMap::new()),
             tasks: Lock::new(BTreeMap::new()),
             watched: AtomicU32::new(0),

@@ -7,6 +7,7 @@
 pub mod engine;
 pub mod errno;
 pub mod fds;
+pub mod futex;
 pub mod host;
 pub mod limits;
 pub mod ops;
@@ -151,7 +152,7 @@ impl Engine {
         flags: u32,
         offset: u64,
     ) -> Result<usize, Errno> {
-        self.inner.ring_or_error(fd)?.mem.map(addr, len, prot, flags, offset)
+        self.inner.ring_or_error(fd)?.map(addr, len, prot, flags, offset)
     }
 
     /// `close(2)`; `None` if `fd` is not a ring (then nothing was done).

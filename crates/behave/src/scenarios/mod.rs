@@ -18,6 +18,7 @@ mod matrix_base;
 mod net;
 mod overflow;
 mod polls;
+mod regions;
 mod resources;
 mod rw;
 mod setup;
@@ -51,6 +52,7 @@ const TOPICS: &[&[Scenario]] = &[
     direct::SCENARIOS,
     workers::SCENARIOS,
     fd_ops::SCENARIOS,
+    regions::SCENARIOS,
     async_waits::SCENARIOS,
     matrix::SCENARIOS,
 ];

@@ -1,8 +1,10 @@
 //! `io_uring_register(2)`: who may, and which operation.
 
 pub mod buffers;
+pub mod clone;
 pub mod files;
 pub mod misc;
+pub mod region;
 pub mod ring_fds;
 
 use crate::engine::Inner;
@@ -88,7 +90,10 @@ fn dispatch(call: &Call<'_>, opcode: u32) -> Result<u32, Errno> {
         RING_FDS => ring_fds::register(call),
         UNREGISTER_RING_FDS => ring_fds::unregister(call),
         SYNC_CANCEL => misc::sync_cancel(call),
+        NAPI | UNREGISTER_NAPI => misc::napi(call, opcode),
         CLOCK => misc::clock(call),
+        CLONE_BUFFERS => clone::clone_buffers(call),
+        MEM_REGION => region::register(call),
         QUERY => misc::query(call.arg, call.nr),
         _ => Err(Errno::INVAL),
     }

@@ -48,6 +48,7 @@ impl Ring {
             Issue::Poll(events) => self.arm_retry(st, task, req, events),
             Issue::Worker => self.send_to_worker(st, task, req),
             Issue::ArmPoll => self.arm_poll_request(st, req),
+            Issue::ArmFutex => self.arm_futex(st, task, req),
             Issue::ArmTimer => self.arm_timer(st, req, TimerKind::Timeout),
         }
     }
