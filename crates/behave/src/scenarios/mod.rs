@@ -2,22 +2,31 @@
 
 use crate::scenario::Scenario;
 
+mod async_waits;
 mod cancels;
+mod direct;
 mod drain;
 mod eventfds;
+mod fs;
+mod fd_ops;
 mod issuer;
 mod kbufs;
 mod link_timeouts;
 mod links;
 mod matrix;
 mod matrix_base;
+mod net;
 mod overflow;
 mod polls;
 mod resources;
+mod rw;
 mod setup;
+mod splice;
+mod sqpoll;
 mod submit;
 mod timeouts;
 mod waits;
+mod workers;
 
 const TOPICS: &[&[Scenario]] = &[
     setup::SCENARIOS,
@@ -34,6 +43,15 @@ const TOPICS: &[&[Scenario]] = &[
     eventfds::SCENARIOS,
     kbufs::SCENARIOS,
     resources::SCENARIOS,
+    rw::SCENARIOS,
+    fs::SCENARIOS,
+    net::SCENARIOS,
+    splice::SCENARIOS,
+    sqpoll::SCENARIOS,
+    direct::SCENARIOS,
+    workers::SCENARIOS,
+    fd_ops::SCENARIOS,
+    async_waits::SCENARIOS,
     matrix::SCENARIOS,
 ];
 
