@@ -131,7 +131,7 @@ fn executable(path: &OsStr) -> Result<CString, Errno> {
 }
 
 fn failure_of(name: &OsStr, errno: Errno) -> Failure {
-    let message = format!("cannot run '{}': {}", name.display(), text_of_errno(errno));
+    let message = format!("cannot run '{}': {}", name.to_string_lossy(), text_of_errno(errno));
     if errno == Errno::NOENT {
         Failure::not_found(message)
     } else {
@@ -150,11 +150,11 @@ fn judge(name: &OsStr, path: &CStr) -> Result<Verdict, Failure> {
 
 /// A program the library cannot be loaded into would die of its first io_uring call.
 fn check_coverable(name: &OsStr, verdict: Verdict) -> Result<(), Failure> {
-    let name = name.display();
+    let name = name.to_string_lossy();
     let why = match verdict {
         Verdict { secure: true, .. } => {
             "is set-user-id, set-group-id or has file capabilities, which turns LD_PRELOAD off; \
-             run it as the user it would become"
+             put 'setpriv --no-new-privs' before anyring to run it without those privileges"
         }
         Verdict { kind: Kind::Static, .. } => {
             "is statically linked, so the preload library cannot be loaded into it; use a \

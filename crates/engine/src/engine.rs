@@ -183,20 +183,25 @@ impl Inner {
         }
     }
 
-    /// See [`crate::Engine::watch`].
-    pub fn watch(&self, fd: i32) {
-        let l = self.config.fds;
-        if !(l.ring_base..l.ring_end).contains(&fd) && self.rings.lock().len() == 0 {
-            return;
-        }
-        let Some(ring) = self.ring(fd) else { return };
+    /// Marks a ring as part of a poll set; takes no ring's state lock.
+    pub fn watch(&self, fd: i32) -> Option<Arc<Ring>> {
+        let ring = self.ring(fd)?;
         if !ring.watched.swap(true, Ordering::AcqRel) {
             self.watched.fetch_add(1, Ordering::Relaxed);
         }
         ring.refresh_readiness();
         ring.show_ready();
-        ring.look_for_work();
         ring.attend();
+        Some(ring)
+    }
+
+    /// Rings that poll a ring's descriptor learn of its CQEs before the call returns, as they do from the kernel.
+    pub fn serve_watchers(&self, watched: &Arc<Ring>) {
+        for ring in self.all_rings() {
+            if !Arc::ptr_eq(&ring, watched) && !ring.defers() && ring.has_armed() {
+                ring.look_for_work();
+            }
+        }
     }
 
     /// See [`crate::Engine::stats`].

@@ -113,7 +113,11 @@ impl Engine {
         };
         let task = self.inner.task(caller.tid, ring.mem.geometry().sq_entries);
         let call = ring::enter::Enter { to_submit, min_complete, flags, arg, argsz };
-        ring.enter(caller, &task, &call)
+        let result = ring.enter(caller, &task, &call);
+        if ring.watched.load(core::sync::atomic::Ordering::Relaxed) {
+            self.inner.serve_watchers(&ring);
+        }
+        result
     }
 
     /// `io_uring_register(2)`.
@@ -167,7 +171,9 @@ impl Engine {
     /// The program puts this ring into a poll set (poll, select, epoll_ctl): from now on the descriptor's
     /// readiness follows the completion queue. Does nothing if `fd` is not a ring.
     pub fn watch(&self, fd: i32) {
-        self.inner.watch(fd);
+        if let Some(ring) = self.inner.watch(fd) {
+            ring.look_for_work();
+        }
     }
 
     /// The program is about to wait in poll, select or epoll_wait: drops the readiness of watched rings whose completion

@@ -28,3 +28,7 @@ pub const CONTROL_BYTES_MAX: usize = 64 * 1024;
 pub const PERSONALITIES_MAX: u32 = 65535;
 /// Milliseconds an SQPOLL thread spins when the program asks for 0.
 pub const SQPOLL_IDLE_MS: u32 = 1000;
+/// Bytes of an extended attribute's name, as in Linux.
+pub const XATTR_NAME_MAX: usize = 255;
+/// Bytes of an extended attribute's value, as in Linux.
+pub const XATTR_VALUE_MAX: usize = 65536;

@@ -13,7 +13,7 @@ fn on_ring_range(nr: i64, a: [usize; 6]) -> isize {
 }
 
 fn is_ours(fd: c_int) -> bool {
-    state::active() && state::in_ring_range(fd)
+    state::active() && state::may_be_ring(fd)
 }
 
 /// `close(2)`
@@ -201,7 +201,7 @@ pub fn close_all(first: c_uint, last: c_uint, flags: c_int) -> isize {
     let layout = state::layout();
     let (private, base) = (layout.private_min as c_uint, layout.ring_base as c_uint);
     let end = layout.ring_end as c_uint;
-    let below = kernels_part(first, last.min(private - 1), flags);
+    let below = around_report(first, last.min(private - 1), flags);
     if below < 0 {
         return below;
     }
@@ -221,7 +221,7 @@ pub fn close_all(first: c_uint, last: c_uint, flags: c_int) -> isize {
 
 fn around_report(first: c_uint, last: c_uint, flags: c_int) -> isize {
     let Some(own) = report::descriptor().filter(|own| (first..=last).contains(own)) else {
-        return kernels(first, last, flags);
+        return kernels_part(first, last, flags);
     };
     let below = kernels_part(first, own - 1, flags);
     let above = kernels_part(own + 1, last, flags);

@@ -7,11 +7,11 @@
 
 use crate::state;
 use crate::sys::{self, complain};
-use crate::{exec, exit, limits, next, program_sigsys, report, trap, ALLOCATOR};
+use crate::{exec, exit, limits, next, program_sigsys, report, rewrite, trap, ALLOCATOR};
 use anyring_engine::FdLayout;
 use anyring_front::env::Environ;
 use anyring_front::layout::{self, Inherited};
-use anyring_front::settings::{self, Choice};
+use anyring_front::settings::{self, Choice, REWRITE};
 use anyring_front::{env, filter};
 use core::ffi::{c_char, c_int};
 
@@ -42,6 +42,9 @@ unsafe extern "C" fn start(_: c_int, _: *const *const c_char, envp: *const *cons
     limits::restore_inherited(taken.nofile_soft);
     report::open(environ.get(settings::STATS), taken.layout().private_min);
     exit::prepare();
+    if settings::policy_value(environ.get(settings::POLICY), REWRITE) != Some(b"off") {
+        rewrite::enable();
+    }
     // SAFETY: the handler is a plain function.
     unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
     let mask = sys::set_mask(!0);

@@ -50,6 +50,17 @@ pub fn in_ring_range(fd: i32) -> bool {
     fd >= RING_BASE.load(Relaxed) && fd < RING_END.load(Relaxed)
 }
 
+/// As [`in_ring_range`], or a ring that dup2 put elsewhere.
+pub fn may_be_ring(fd: i32) -> bool {
+    in_ring_range(fd) || (process().low_rings.load(Relaxed) && is_ring_elsewhere(fd))
+}
+
+#[cold]
+fn is_ring_elsewhere(fd: i32) -> bool {
+    let _signals = SignalsOff::new();
+    process().own_engine().is_some_and(|engine| engine.is_ring(fd))
+}
+
 /// The state of one process. All zeroes: no engine yet.
 pub struct Process {
     engine: AtomicPtr<Engine>,
@@ -63,6 +74,8 @@ pub struct Process {
     pub direct: AtomicU64,
     /// A ring was put into a poll set.
     pub watched: AtomicBool,
+    /// The program put a ring at a number outside the range, where the filter does not look.
+    pub low_rings: AtomicBool,
     /// The line of statistics was written.
     pub reported: AtomicBool,
 }
@@ -76,6 +89,7 @@ static NO_PROCESS: Process = Process {
     traps: AtomicU64::new(0),
     direct: AtomicU64::new(0),
     watched: AtomicBool::new(false),
+    low_rings: AtomicBool::new(false),
     reported: AtomicBool::new(false),
 };
 /// Survives fork: the engine that was made last, and for which process. A child finds its
@@ -135,8 +149,7 @@ impl Process {
     #[cold]
     fn make_engine(&self) -> &'static Engine {
         forget_parent();
-        let config =
-            Config { fds: layout(), raw_threads: true, interrupt_signal: libc::SIGSYS };
+        let config = Config { fds: layout(), raw_threads: true, interrupt_signal: libc::SIGSYS };
         let new = Box::into_raw(Box::new(Engine::new(config)));
         self.pid.store(sys::getpid(), Relaxed);
         self.epoch.store(EPOCHS.fetch_add(1, Relaxed) + 1, Relaxed);

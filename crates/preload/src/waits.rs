@@ -32,7 +32,7 @@ pub unsafe fn prepare_poll(fds: *const pollfd, n: nfds_t) {
             for i in 0..n as usize {
                 // SAFETY: the caller's.
                 let fd = unsafe { (*fds.add(i)).fd };
-                if state::in_ring_range(fd) {
+                if state::may_be_ring(fd) {
                     let _signals = SignalsOff::new();
                     calls::watch(Some(engine), fd);
                 }

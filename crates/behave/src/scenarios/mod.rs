@@ -2,11 +2,13 @@
 
 use crate::scenario::Scenario;
 
+mod async_waits;
 mod cancels;
 mod direct;
 mod drain;
 mod eventfds;
 mod fs;
+mod fd_ops;
 mod issuer;
 mod kbufs;
 mod link_breaks;
@@ -50,6 +52,8 @@ const TOPICS: &[&[Scenario]] = &[
     sqpoll::SCENARIOS,
     direct::SCENARIOS,
     workers::SCENARIOS,
+    fd_ops::SCENARIOS,
+    async_waits::SCENARIOS,
     matrix::SCENARIOS,
 ];
 

@@ -8,18 +8,22 @@
 
 pub mod cancel;
 pub mod epoll;
+pub mod fd_install;
 pub mod files_update;
 pub mod kbuf;
 pub mod net;
 pub mod nop;
 pub mod open;
 pub mod path;
+pub mod pipe;
 pub mod poll;
 pub mod rw;
 pub mod splice;
 pub mod sync;
 pub mod table;
 pub mod timeout;
+pub mod waitid;
+pub mod xattr;
 
 use crate::host;
 use crate::req::Req;
@@ -50,8 +54,15 @@ pub enum Op {
     Transfer(net::Transfer),
     Msg(Box<net::Msg>),
     Shutdown(u32),
+    Bind(net::Bind),
+    Listen(u32),
     Socket(net::Socket),
     Epoll(epoll::Ctl),
+    EpollWait(epoll::Wait),
+    FdInstall { cloexec: bool },
+    Pipe(pipe::Pipe),
+    Xattr(xattr::Xattr),
+    Waitid(waitid::Waitid),
     FilesUpdate(files_update::Update),
     Provide(kbuf::Provide),
     Remove(kbuf::Remove),

@@ -10,6 +10,7 @@ use crate::limits::{IOV_MAX, RW_BYTES_MAX};
 use crate::registered::buffers::FixedBuffer;
 use crate::req::Req;
 use crate::Errno;
+use anyring_uapi::setup::IOPOLL;
 use anyring_uapi::{op, sqe, Sqe};
 use std::sync::Arc;
 
@@ -25,6 +26,8 @@ enum Memory {
     Many(Vec<Iovec>),
     /// One range inside a registered buffer.
     Fixed(Iovec),
+    /// Vectors inside one registered buffer.
+    ManyFixed(Vec<Iovec>),
 }
 
 /// A transfer.
@@ -61,9 +64,6 @@ fn check_attributes(sqe: &Sqe) -> Result<bool, Errno> {
 
 fn prep(sqe: &Sqe, write: bool, memory: Memory) -> Result<Op, Errno> {
     check_ioprio(sqe.ioprio)?;
-    if sqe.op_flags & RWF_HIPRI != 0 {
-        return Err(Errno::INVAL);
-    }
     let attributes = check_attributes(sqe)?;
     Ok(Op::Rw(Rw { write, memory, offset: sqe.off as i64, flags: sqe.op_flags, done: 0, buffer: None, attributes }))
 }
@@ -114,12 +114,22 @@ fn prep_write_fixed(sqe: &Sqe) -> Result<Op, Errno> {
     prep(sqe, true, fixed(sqe))
 }
 
+fn many_fixed(sqe: &Sqe) -> Result<Memory, Errno> {
+    read_iovecs(sqe.addr, sqe.len).map(Memory::ManyFixed)
+}
+fn prep_readv_fixed(sqe: &Sqe) -> Result<Op, Errno> {
+    prep(sqe, false, many_fixed(sqe)?)
+}
+fn prep_writev_fixed(sqe: &Sqe) -> Result<Op, Errno> {
+    prep(sqe, true, many_fixed(sqe)?)
+}
+
 /// The vectors of one attempt, without what is already done.
 fn vectors(memory: &Memory, mut skip: usize, chosen: Option<Iovec>) -> Vec<Iovec> {
     let all: &[Iovec] = match (&chosen, memory) {
         (Some(v), _) => core::slice::from_ref(v),
         (None, Memory::One(v) | Memory::Fixed(v)) => core::slice::from_ref(v),
-        (None, Memory::Many(v)) => v,
+        (None, Memory::Many(v) | Memory::ManyFixed(v)) => v,
     };
     let mut room = RW_BYTES_MAX;
     let mut out = Vec::with_capacity(all.len());
@@ -139,7 +149,7 @@ impl Memory {
     fn total(&self) -> usize {
         match self {
             Memory::One(v) | Memory::Fixed(v) => v.len,
-            Memory::Many(v) => v.iter().fold(0usize, |sum, v| sum.saturating_add(v.len)).min(RW_BYTES_MAX),
+            Memory::Many(v) | Memory::ManyFixed(v) => v.iter().fold(0usize, |sum, v| sum.saturating_add(v.len)).min(RW_BYTES_MAX),
         }
     }
 }
@@ -168,12 +178,17 @@ pub fn return_buffer(req: &mut Req, ctx: &mut Ctx<'_>) {
     }
 }
 
-/// Holds the registered buffer that a fixed transfer names; EFAULT for none, or a range outside.
+/// Holds the registered buffer that a fixed transfer names; EFAULT for none, for a range outside, or an empty vector.
 fn hold_buffer(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<(), Errno> {
     let index = req.buf;
-    let Op::Rw(Rw { memory: Memory::Fixed(range), buffer: held @ None, .. }) = &mut req.op else { return Ok(()) };
+    let Op::Rw(Rw { memory, buffer: held @ None, .. }) = &mut req.op else { return Ok(()) };
+    let (ranges, empty_allowed) = match memory {
+        Memory::One(_) | Memory::Many(_) => return Ok(()),
+        Memory::Fixed(range) => (core::slice::from_ref(&*range), true),
+        Memory::ManyFixed(ranges) => (&ranges[..], false),
+    };
     let buffer = ctx.with_state(|st| st.buffers.get(index)).ok_or(Errno::FAULT)?;
-    if !buffer.contains(range.base, range.len) {
+    if ranges.iter().any(|r| !buffer.contains(r.base, r.len) || (r.len == 0 && !empty_allowed)) {
         return Err(Errno::FAULT);
     }
     *held = Some(buffer);
@@ -193,10 +208,17 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
     if rw.attributes || rw.offset < -1 {
         return Err(Errno::INVAL);
     }
+    if rw.flags & RWF_HIPRI != 0 && !ctx.ring.has(IOPOLL) {
+        return Err(Errno::INVAL);
+    }
     let max = rw.memory.total();
     let user_nowait = rw.flags & RWF_NOWAIT != 0;
     hold_buffer(req, ctx)?;
     let direct = status & nr::O_DIRECT != 0;
+    if ctx.ring.has(IOPOLL) && !direct {
+        // Only direct transfers can be polled for.
+        return Err(Errno::OPNOTSUPP);
+    }
     if direct && !ctx.may_block() && !user_nowait {
         // A direct transfer waits for the device even with RWF_NOWAIT.
         return Ok(Issue::Worker);
@@ -376,6 +398,10 @@ pub const WRITEV: OpDef = OpDef { hashed: true, ..row("WRITEV", op::WRITEV, prep
 pub const READ_FIXED: OpDef = row("READ_FIXED", op::READ_FIXED, prep_read_fixed);
 /// WRITE_FIXED.
 pub const WRITE_FIXED: OpDef = OpDef { hashed: true, ..row("WRITE_FIXED", op::WRITE_FIXED, prep_write_fixed) };
+/// READV_FIXED.
+pub const READV_FIXED: OpDef = row("READV_FIXED", op::READV_FIXED, prep_readv_fixed);
+/// WRITEV_FIXED.
+pub const WRITEV_FIXED: OpDef = OpDef { hashed: true, ..row("WRITEV_FIXED", op::WRITEV_FIXED, prep_writev_fixed) };
 /// READ.
 pub const READ: OpDef = OpDef { buffer_select: true, ..row("READ", op::READ, prep_read) };
 /// WRITE.

@@ -1,6 +1,8 @@
 //! The table of operations, in the order of their numbers.
 
-use super::{cancel, epoll, files_update, kbuf, net, nop, open, path, poll, rw, splice, sync, timeout};
+use super::{
+    cancel, epoll, fd_install, files_update, kbuf, net, nop, open, path, pipe, poll, rw, splice, sync, timeout, waitid, xattr,
+};
 use super::{OpDef, Support};
 use anyring_uapi::op;
 
@@ -47,28 +49,28 @@ pub static OPS: [OpDef; op::COUNT] = [
     path::SYMLINKAT,
     path::LINKAT,
     OpDef::unsupported("MSG_RING", op::MSG_RING),
-    OpDef::unsupported("FSETXATTR", op::FSETXATTR),
-    OpDef::unsupported("SETXATTR", op::SETXATTR),
-    OpDef::unsupported("FGETXATTR", op::FGETXATTR),
-    OpDef::unsupported("GETXATTR", op::GETXATTR),
+    xattr::FSETXATTR,
+    xattr::SETXATTR,
+    xattr::FGETXATTR,
+    xattr::GETXATTR,
     net::SOCKET,
     OpDef::unsupported("URING_CMD", op::URING_CMD),
     OpDef::unsupported("SEND_ZC", op::SEND_ZC),
     OpDef::unsupported("SENDMSG_ZC", op::SENDMSG_ZC),
     OpDef::unsupported("READ_MULTISHOT", op::READ_MULTISHOT),
-    OpDef::unsupported("WAITID", op::WAITID),
+    waitid::WAITID,
     OpDef::unsupported("FUTEX_WAIT", op::FUTEX_WAIT),
     OpDef::unsupported("FUTEX_WAKE", op::FUTEX_WAKE),
     OpDef::unsupported("FUTEX_WAITV", op::FUTEX_WAITV),
-    OpDef::unsupported("FIXED_FD_INSTALL", op::FIXED_FD_INSTALL),
+    fd_install::FIXED_FD_INSTALL,
     sync::FTRUNCATE,
-    OpDef::unsupported("BIND", op::BIND),
-    OpDef::unsupported("LISTEN", op::LISTEN),
+    net::BIND,
+    net::LISTEN,
     OpDef::unsupported("RECV_ZC", op::RECV_ZC),
-    OpDef::unsupported("EPOLL_WAIT", op::EPOLL_WAIT),
-    OpDef::unsupported("READV_FIXED", op::READV_FIXED),
-    OpDef::unsupported("WRITEV_FIXED", op::WRITEV_FIXED),
-    OpDef::unsupported("PIPE", op::PIPE),
+    epoll::EPOLL_WAIT,
+    rw::READV_FIXED,
+    rw::WRITEV_FIXED,
+    pipe::PIPE,
 ];
 
 const _: () = {

@@ -8,7 +8,7 @@ use crate::ops::table;
 use crate::registered::creds::Creds;
 use crate::ring::cancel::{Criteria, FD, FD_FIXED};
 use crate::ring::cq::EventFd;
-use crate::ring::setup::{FEATURES, REFUSED_FLAGS};
+use crate::ring::setup::FEATURES;
 use crate::Errno;
 use anyring_uapi::register::{self, Probe, ProbeOp, Restriction, SyncCancel, PROBE_SUPPORTED};
 use anyring_uapi::setup::SINGLE_ISSUER;
@@ -258,7 +258,7 @@ fn answer_query(data: usize, kind: u32, size: u32, reserved: u64) -> Result<(i32
     let info: [u64; 6] = [
         op::COUNT as u64 | (register::COUNT as u64) << 32,
         FEATURES as u64,
-        (setup::ALL_FLAGS & !REFUSED_FLAGS) as u64,
+        setup::ALL_FLAGS as u64,
         enter::ALL_FLAGS as u64,
         sqe::VALID_FLAGS as u64,
         1,

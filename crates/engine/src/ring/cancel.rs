@@ -113,11 +113,14 @@ impl Ring {
         keys
     }
 
-    /// Cancels one request or all that match. 0 or a count; ENOENT, or EALREADY if the one is running in a worker.
+    /// Cancels one request or all that match. 0 or a count; ENOENT, or EALREADY if the one is running in a worker. For a listed
+    /// wait the count is told even of one.
     pub fn cancel(self: &Arc<Ring>, st: &mut State, what: &Criteria) -> Result<u32, Errno> {
         let mut cancelled = Vec::new();
         let mut running = 0;
+        let mut listed = false;
         for key in self.matching(st, what) {
+            listed = st.pending.get(key).is_some_and(|p| p.is_listed());
             match self.take_for_cancel(st, key) {
                 Found::Taken(req) => cancelled.push(req),
                 Found::Running => running += 1,
@@ -134,6 +137,7 @@ impl Ring {
         }
         match (what.wants_all(), count, running) {
             (true, n, r) => Ok(n + r),
+            (false, n, r) if listed && n + r > 0 => Ok(1),
             (false, 0, 0) => Err(Errno::NOENT),
             (false, 0, _) => Err(Errno::ALREADY),
             (false, _, _) => Ok(0),

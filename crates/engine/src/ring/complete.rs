@@ -157,8 +157,7 @@ impl Ring {
             if !st.timers.counted.is_empty() {
                 self.complete_counted(st);
             }
-            if st.fresh_multishot {
-                st.fresh_multishot = false;
+            if core::mem::take(&mut st.fresh_multishot) && !self.defers() {
                 self.poll_now(st, EVENTS_BATCH);
             }
             if self.defers() || st.tw.is_empty() {

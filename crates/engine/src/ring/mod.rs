@@ -26,7 +26,7 @@ use crate::sqpoll::SqPoll;
 use crate::sync::Lock;
 use crate::task::Task;
 use crate::Errno;
-use anyring_uapi::setup::{CQE32, CQE_MIXED, DEFER_TASKRUN, IOPOLL, TASKRUN_FLAG};
+use anyring_uapi::setup::{CQE32, CQE_MIXED, DEFER_TASKRUN, IOPOLL, SQPOLL, TASKRUN_FLAG};
 use anyring_uapi::Cqe;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use cq::{Cq, Entry};
@@ -110,7 +110,7 @@ impl Ring {
     /// Completions of workers and polls are posted by the owner, inside enter(GETEVENTS).
     #[inline]
     pub fn defers(&self) -> bool {
-        self.has(DEFER_TASKRUN | IOPOLL)
+        self.has(DEFER_TASKRUN) || (self.has(IOPOLL) && !self.has(SQPOLL))
     }
     /// 32-byte CQEs are possible.
     pub fn has_large_cqes(&self) -> bool {

@@ -3,6 +3,7 @@
 use crate::host::fd::OwnedFd;
 use crate::req::{Key, Req};
 use crate::wq::WorkItem;
+use anyring_uapi::op;
 use slab::Slab;
 use std::sync::Arc;
 
@@ -42,8 +43,8 @@ pub struct TimerArm {
     pub req: Box<Req>,
     /// Monotonic nanoseconds.
     pub deadline: u64,
-    /// Completes when this many other CQEs were posted in all.
-    pub count_target: Option<u32>,
+    /// Completes when so many other CQEs were posted since the count stood there: (start, number).
+    pub count: Option<(u32, u32)>,
     /// See [`TimerKind`].
     pub kind: TimerKind,
 }
@@ -56,6 +57,20 @@ pub enum Pending {
     Timer(TimerArm),
     /// For, or in, a worker.
     Work(Arc<WorkItem>),
+}
+
+impl Pending {
+    fn opcode(&self) -> u8 {
+        match self {
+            Pending::Poll(arm) => arm.req.def.code,
+            Pending::Timer(timer) => timer.req.def.code,
+            Pending::Work(item) => item.opcode,
+        }
+    }
+    /// The kernel keeps it in a list of its own, whose cancel tells a count (1) even for one request.
+    pub fn is_listed(&self) -> bool {
+        matches!(self.opcode(), op::WAITID | op::FUTEX_WAIT | op::FUTEX_WAITV)
+    }
 }
 
 struct Slot {

@@ -25,17 +25,15 @@ pub const FEATURES: u32 = FEAT_SINGLE_MMAP
     | FEAT_RW_ATTR
     | FEAT_NO_IOWAIT;
 
-/// Setup flags that do not work here and are refused like unknown ones.
-pub const REFUSED_FLAGS: u32 = IOPOLL | HYBRID_IOPOLL;
-
 /// Checks flags alone.
 pub fn check_flags(flags: u32) -> Result<(), Errno> {
     let has = |f: u32| flags & f != 0;
-    let bad = flags & !(ALL_FLAGS & !REFUSED_FLAGS) != 0
+    let bad = flags & !ALL_FLAGS != 0
         || (has(SQPOLL) && has(COOP_TASKRUN | TASKRUN_FLAG | DEFER_TASKRUN))
         || (has(SQ_AFF) && !has(SQPOLL))
         || (has(TASKRUN_FLAG) && !has(COOP_TASKRUN | DEFER_TASKRUN))
         || (has(DEFER_TASKRUN) && !has(SINGLE_ISSUER))
+        || (has(HYBRID_IOPOLL) && !has(IOPOLL))
         || (has(REGISTERED_FD_ONLY) && !has(NO_MMAP))
         || (has(CQE32) && has(CQE_MIXED));
     if bad {

@@ -32,16 +32,16 @@ impl Ring {
             return None;
         };
         let deadline = monotonic_deadline(spec.clock, spec.absolute, spec.ns);
-        let count_target = spec.count.map(|n| st.count_base.wrapping_add(n));
+        let count = spec.count.map(|n| (st.count_base, n));
         if self.timerfd().is_err() {
             self.complete(st, req, Errno::NOMEM.res(), 0);
             return None;
         }
         let key = st.pending.reserve();
-        if count_target.is_some() {
+        if count.is_some() {
             st.timers.counted.push(key);
         }
-        st.pending.fill(key, Pending::Timer(TimerArm { req, deadline, count_target, kind }));
+        st.pending.fill(key, Pending::Timer(TimerArm { req, deadline, count, kind }));
         st.timers.insert(deadline, key);
         self.arm();
         self.set_timerfd(st);
@@ -135,11 +135,13 @@ impl Ring {
         let Some(Pending::Timer(timer)) = st.pending.take(key) else { return };
         self.disarm();
         let mut head = None;
+        let listed = st.pending.get(target).is_some_and(|p| p.is_listed());
         let res = match self.take_for_cancel(st, target) {
             Found::Taken(req) => {
                 head = Some(req);
-                Errno::TIME.res()
+                if listed { 1 } else { Errno::TIME.res() }
             }
+            Found::Running if listed => 1,
             Found::Running => Errno::ALREADY.res(),
             Found::Gone => Errno::NOENT.res(),
         };
@@ -157,9 +159,9 @@ impl Ring {
         let posted = self.cq.lock().non_timeouts;
         let mut due: Vec<(u32, Key)> = Vec::new();
         for &key in &st.timers.counted.clone() {
-            if let Some(Pending::Timer(TimerArm { count_target: Some(target), .. })) = st.pending.get(key) {
-                if posted.wrapping_sub(*target) as i32 >= 0 {
-                    due.push((*target, key));
+            if let Some(Pending::Timer(TimerArm { count: Some((start, number)), .. })) = st.pending.get(key) {
+                if posted.wrapping_sub(*start) >= *number {
+                    due.push((start.wrapping_add(*number), key));
                 }
             }
         }
@@ -200,7 +202,7 @@ impl Ring {
             spec.repeat = Repeat::Once;
             arm.deadline = monotonic_deadline(spec.clock, absolute, ns);
         }
-        arm.count_target = None;
+        arm.count = None;
         st.timers.insert(arm.deadline, key);
         st.pending.fill(key, Pending::Timer(arm));
         self.set_timerfd(st);

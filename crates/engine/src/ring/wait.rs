@@ -10,6 +10,7 @@ use crate::host::time::{now_ns, Clock};
 use crate::host::user;
 use crate::limits::EVENTS_BATCH;
 use crate::Errno;
+use anyring_uapi::setup::IOPOLL;
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
 
@@ -51,6 +52,10 @@ impl Ring {
         let timeouts = self.cq.lock().timeouts;
         let batch = EVENTS_BATCH.max(min as usize);
         self.owner_turn(batch);
+        if self.has(IOPOLL) && self.has_ready() {
+            // A polled wait reports what is there.
+            return Ok(());
+        }
         if self.cq.lock().tail().wrapping_sub(self.mem.cq_head()) >= min {
             return Ok(());
         }

@@ -1,5 +1,6 @@
-//! Sockets: SOCKET, ACCEPT, CONNECT, SHUTDOWN, and the transfers in [`transfer`] and [`msg`].
+//! Sockets: SOCKET, BIND, LISTEN, ACCEPT, CONNECT, SHUTDOWN, and the transfers in [`transfer`] and [`msg`].
 
+pub mod bind;
 pub mod connect;
 pub mod msg;
 pub mod transfer;
@@ -12,6 +13,7 @@ use crate::req::Req;
 use crate::Errno;
 use anyring_uapi::{op, Sqe};
 
+pub use bind::{Bind, BIND, LISTEN};
 pub use connect::{Connect, CONNECT};
 pub use msg::Msg;
 pub use transfer::{Transfer, RECV, SEND};
