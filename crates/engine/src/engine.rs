@@ -53,7 +53,12 @@ impl Inner {
             next_id: AtomicU64::new(1),
             workers: AtomicU32::new(0),
             workers_max: AtomicU32::new(0),
-            retired: Lock::new(Retired { rings: 0, overflow: 0, wakeups: 0, ops: Box::new([OpCount::default(); op::COUNT]) }),
+            retired: Lock::new(Retired {
+                rings: 0,
+                overflow: 0,
+                wakeups: 0,
+                ops: Box::new([OpCount::default(); op::COUNT]),
+            }),
         }
     }
 
@@ -207,7 +212,10 @@ impl Inner {
     /// See [`crate::Engine::stats`].
     pub fn stats(&self) -> Stats {
         let mut sums = [OpCount::default(); op::COUNT];
-        let mut stats = Stats { workers_max: self.workers_max.load(Ordering::Relaxed) as u64, ..Stats::default() };
+        let mut stats = Stats {
+            workers_max: self.workers_max.load(Ordering::Relaxed) as u64,
+            ..Stats::default()
+        };
         let mut seen = Vec::new();
         for ring in self.all_rings() {
             if seen.contains(&ring.id) {

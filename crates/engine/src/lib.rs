@@ -121,7 +121,14 @@ impl Engine {
     }
 
     /// `io_uring_register(2)`.
-    pub fn register(&self, caller: &Caller, fd: u32, opcode: u32, arg: usize, nr_args: u32) -> Result<u32, Errno> {
+    pub fn register(
+        &self,
+        caller: &Caller,
+        fd: u32,
+        opcode: u32,
+        arg: usize,
+        nr_args: u32,
+    ) -> Result<u32, Errno> {
         register::register(&self.inner, caller, fd, opcode, arg, nr_args)
     }
 
@@ -131,7 +138,15 @@ impl Engine {
     }
 
     /// `mmap(2)` of a ring descriptor.
-    pub fn mmap(&self, fd: i32, addr: usize, len: usize, prot: u32, flags: u32, offset: u64) -> Result<usize, Errno> {
+    pub fn mmap(
+        &self,
+        fd: i32,
+        addr: usize,
+        len: usize,
+        prot: u32,
+        flags: u32,
+        offset: u64,
+    ) -> Result<usize, Errno> {
         self.inner.ring_or_error(fd)?.mem.map(addr, len, prot, flags, offset)
     }
 
@@ -147,7 +162,13 @@ impl Engine {
         Some(self.dup_ring(&ring, fd, to, cloexec))
     }
 
-    fn dup_ring(&self, ring: &Arc<ring::Ring>, fd: i32, to: Option<i32>, cloexec: bool) -> Result<u32, Errno> {
+    fn dup_ring(
+        &self,
+        ring: &Arc<ring::Ring>,
+        fd: i32,
+        to: Option<i32>,
+        cloexec: bool,
+    ) -> Result<u32, Errno> {
         let new = match to {
             Some(to) if to == fd => return Ok(fd as u32),
             Some(to) => {

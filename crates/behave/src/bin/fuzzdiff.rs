@@ -123,7 +123,8 @@ fn compare(seed: u64, count: u64) -> Result<ExitCode, String> {
     let mut bad = Vec::new();
     for from in (seed..seed + count).step_by(BATCH as usize) {
         let n = BATCH.min(seed + count - from);
-        let (kernel, engine) = (answers(run::On::Kernel, from, n)?, answers(run::On::Engine, from, n)?);
+        let (kernel, engine) =
+            (answers(run::On::Kernel, from, n)?, answers(run::On::Engine, from, n)?);
         for s in from..from + n {
             let of = |a: &Answers| a.get(&s).cloned().unwrap_or_else(|| "  not played\n".into());
             if diff::diff(&of(&kernel), &of(&engine)).is_some() {
@@ -139,7 +140,10 @@ fn list(bad: &[u64]) -> String {
     if bad.is_empty() {
         return String::new();
     }
-    format!(" (fuzzdiff --seed {} --count 1)", bad.iter().map(u64::to_string).collect::<Vec<_>>().join(", "))
+    format!(
+        " (fuzzdiff --seed {} --count 1)",
+        bad.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
+    )
 }
 
 /// Plays a differing seed again, on both, alone: a busy machine may have been too slow.

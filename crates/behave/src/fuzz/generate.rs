@@ -21,10 +21,26 @@ pub struct Item {
 
 const HERE: i32 = libc::AT_FDCWD;
 const READABLE: &[Thing] = &[
-    Thing::File, Thing::File, Thing::ReadOnly, Thing::Full, Thing::Empty, Thing::Socket, Thing::Silent, Thing::Event, Thing::Closed,
+    Thing::File,
+    Thing::File,
+    Thing::ReadOnly,
+    Thing::Full,
+    Thing::Empty,
+    Thing::Socket,
+    Thing::Silent,
+    Thing::Event,
+    Thing::Closed,
 ];
-const WRITABLE: &[Thing] =
-    &[Thing::File, Thing::File, Thing::ReadOnly, Thing::Empty, Thing::Full, Thing::Silent, Thing::Socket, Thing::Closed];
+const WRITABLE: &[Thing] = &[
+    Thing::File,
+    Thing::File,
+    Thing::ReadOnly,
+    Thing::Empty,
+    Thing::Full,
+    Thing::Silent,
+    Thing::Socket,
+    Thing::Closed,
+];
 const SOCKETS: &[Thing] = &[Thing::Socket, Thing::Silent, Thing::Full, Thing::Closed];
 
 /// One request at random. `pending` are user_data values that are outstanding.
@@ -52,12 +68,17 @@ fn made(q: Q, thing: Thing, may_wait: bool) -> Item {
 
 /// Whether reading this waits when nobody writes.
 fn waits(t: Thing) -> bool {
-    matches!(t, Thing::Full | Thing::Empty | Thing::Socket | Thing::Silent | Thing::Event | Thing::Listener)
+    matches!(
+        t,
+        Thing::Full | Thing::Empty | Thing::Socket | Thing::Silent | Thing::Event | Thing::Listener
+    )
 }
 
 fn offset(rng: &mut Rng, t: Thing) -> u64 {
     match t {
-        Thing::File | Thing::ReadOnly => rng.pick(&[0, 0, 1, 100, 8190, 8192, 9000, u64::MAX, u64::MAX - 1]),
+        Thing::File | Thing::ReadOnly => {
+            rng.pick(&[0, 0, 1, 100, 8190, 8192, 9000, u64::MAX, u64::MAX - 1])
+        }
         _ => rng.pick(&[0, 0, u64::MAX]),
     }
 }
@@ -75,13 +96,17 @@ fn vectors(rng: &mut Rng, len: usize) -> (usize, u32) {
 fn reading(rng: &mut Rng, w: &World) -> Item {
     let t = rng.pick(READABLE);
     let len = rng.pick(&[0, 1, 4, 8, 64, 100]);
-    let b = q(rng.pick(&[op::READ, op::READ, op::READV, op::READ_FIXED])).fd(w.fd(t)).off(offset(rng, t));
+    let b = q(rng.pick(&[op::READ, op::READ, op::READV, op::READ_FIXED]))
+        .fd(w.fd(t))
+        .off(offset(rng, t));
     let b = match b.0.opcode {
         op::READV => {
             let (v, n) = vectors(rng, len as usize);
             b.addr(v).len(n)
         }
-        op::READ_FIXED => b.addr(w.fixed + rng.pick(&[0, 1, 4090])).len(len).buf(rng.pick(&[0, 0, 0, 1, 2])),
+        op::READ_FIXED => {
+            b.addr(w.fixed + rng.pick(&[0, 1, 4090])).len(len).buf(rng.pick(&[0, 0, 0, 1, 2]))
+        }
         _ => b.addr(guarded(64)).len(len.min(64)),
     };
     made(b, t, waits(t))
@@ -90,13 +115,17 @@ fn reading(rng: &mut Rng, w: &World) -> Item {
 fn writing(rng: &mut Rng, w: &World) -> Item {
     let t = rng.pick(WRITABLE);
     let len = rng.pick(&[0, 1, 4, 8, 64]);
-    let b = q(rng.pick(&[op::WRITE, op::WRITE, op::WRITEV, op::WRITE_FIXED])).fd(w.writing(t)).off(offset(rng, t));
+    let b = q(rng.pick(&[op::WRITE, op::WRITE, op::WRITEV, op::WRITE_FIXED]))
+        .fd(w.writing(t))
+        .off(offset(rng, t));
     let b = match b.0.opcode {
         op::WRITEV => {
             let (v, n) = vectors(rng, len as usize);
             b.addr(v).len(n)
         }
-        op::WRITE_FIXED => b.addr(w.fixed + rng.pick(&[0, 1, 4090])).len(len).buf(rng.pick(&[0, 0, 0, 1, 2])),
+        op::WRITE_FIXED => {
+            b.addr(w.fixed + rng.pick(&[0, 1, 4090])).len(len).buf(rng.pick(&[0, 0, 0, 1, 2]))
+        }
         _ => b.addr(guarded(64)).len(len),
     };
     made(b, t, false)
@@ -112,15 +141,33 @@ fn socket_op(rng: &mut Rng, w: &World) -> Item {
     };
     match rng.below(8) {
         0 => made(q(op::SEND).fd(fd).addr(guarded(64)).len(len), t, false),
-        1 => made(q(op::RECV).fd(fd).addr(guarded(64)).len(len).opf(rng.pick(&[0, 0, 2, 0x40, 0x100])), t, true),
+        1 => made(
+            q(op::RECV).fd(fd).addr(guarded(64)).len(len).opf(rng.pick(&[0, 0, 2, 0x40, 0x100])),
+            t,
+            true,
+        ),
         2 => made(q(op::SENDMSG).fd(fd).addr(message(rng)), t, false),
-        3 => made(q(op::RECVMSG).fd(fd).addr(message(rng)).opf(rng.pick(&[0, 0, 2, 0x40])), t, true),
-        4 => made(q(op::ACCEPT).fd(w.fd(Thing::Listener)).opf(rng.pick(&[0, 0x80000, 0x800, 1])), Thing::Listener, true),
-        5 => made(q(op::CONNECT).fd(w.fd(Thing::Loose)).addr(w.refused).off(rng.pick(&[16, 16, 1, 1000])), Thing::Loose, false),
+        3 => {
+            made(q(op::RECVMSG).fd(fd).addr(message(rng)).opf(rng.pick(&[0, 0, 2, 0x40])), t, true)
+        }
+        4 => made(
+            q(op::ACCEPT).fd(w.fd(Thing::Listener)).opf(rng.pick(&[0, 0x80000, 0x800, 1])),
+            Thing::Listener,
+            true,
+        ),
+        5 => made(
+            q(op::CONNECT).fd(w.fd(Thing::Loose)).addr(w.refused).off(rng.pick(&[16, 16, 1, 1000])),
+            Thing::Loose,
+            false,
+        ),
         6 => made(q(op::SHUTDOWN).fd(fd).len(rng.pick(&[0, 1, 2, 3])), t, false),
         _ => {
             let kind = rng.pick(&[1, 2, 1 | 0x80000, 77]);
-            made(q(op::SOCKET).fd(rng.pick(&[1, 2, 999])).off(kind).len(rng.pick(&[0, 0, 17])), Thing::Nothing, false)
+            made(
+                q(op::SOCKET).fd(rng.pick(&[1, 2, 999])).off(kind).len(rng.pick(&[0, 0, 17])),
+                Thing::Nothing,
+                false,
+            )
         }
     }
 }
@@ -137,17 +184,46 @@ fn path(rng: &mut Rng, w: &World) -> usize {
 
 fn path_op(rng: &mut Rng, w: &World) -> Item {
     let (a, b) = (path(rng, w), path(rng, w));
-    let open_flags = rng.pick(&[0, libc::O_RDWR, libc::O_CREAT | libc::O_RDWR, libc::O_DIRECTORY, libc::O_CREAT | libc::O_EXCL]);
-    let how = [open_flags as u64, if open_flags & libc::O_CREAT != 0 { 0o600 } else { 0 }, rng.pick(&[0, 0, 4, 8, 1 << 20])];
+    let open_flags = rng.pick(&[
+        0,
+        libc::O_RDWR,
+        libc::O_CREAT | libc::O_RDWR,
+        libc::O_DIRECTORY,
+        libc::O_CREAT | libc::O_EXCL,
+    ]);
+    let how = [
+        open_flags as u64,
+        if open_flags & libc::O_CREAT != 0 { 0o600 } else { 0 },
+        rng.pick(&[0, 0, 4, 8, 1 << 20]),
+    ];
     let q = match rng.below(8) {
         0 => q(op::OPENAT).fd(HERE).addr(a).opf(open_flags as u32).len(0o600),
-        1 => q(op::OPENAT2).fd(HERE).addr(a).off(mem::leak(how) as u64).len(rng.pick(&[24, 24, 8, 0])),
-        2 => q(op::STATX).fd(HERE).addr(a).len(0x7ff).off(mem::at(mem::buf(256)) as u64).opf(rng.pick(&[0, 0x100, 0x1000, 1])),
+        1 => q(op::OPENAT2)
+            .fd(HERE)
+            .addr(a)
+            .off(mem::leak(how) as u64)
+            .len(rng.pick(&[24, 24, 8, 0])),
+        2 => q(op::STATX)
+            .fd(HERE)
+            .addr(a)
+            .len(0x7ff)
+            .off(mem::at(mem::buf(256)) as u64)
+            .opf(rng.pick(&[0, 0x100, 0x1000, 1])),
         3 => q(op::UNLINKAT).fd(HERE).addr(a).opf(rng.pick(&[0, 0x200, 1])),
-        4 => q(op::RENAMEAT).fd(HERE).addr(a).len(HERE as u32).off(b as u64).opf(rng.pick(&[0, 1, 2, 64])),
+        4 => q(op::RENAMEAT)
+            .fd(HERE)
+            .addr(a)
+            .len(HERE as u32)
+            .off(b as u64)
+            .opf(rng.pick(&[0, 1, 2, 64])),
         5 => q(op::MKDIRAT).fd(HERE).addr(a).len(0o700),
         6 => q(op::SYMLINKAT).fd(HERE).addr(a).off(b as u64),
-        _ => q(op::LINKAT).fd(HERE).addr(a).len(HERE as u32).off(b as u64).opf(rng.pick(&[0, 0x400, 1])),
+        _ => q(op::LINKAT)
+            .fd(HERE)
+            .addr(a)
+            .len(HERE as u32)
+            .off(b as u64)
+            .opf(rng.pick(&[0, 0x400, 1])),
     };
     made(q, Thing::Paths, false)
 }
@@ -160,11 +236,27 @@ fn file_op(rng: &mut Rng, w: &World) -> Item {
     let (q, t) = match rng.below(7) {
         0 => (q(op::FSYNC).fd(fd).off(off).opf(rng.pick(&[0, 1, 2])), t),
         1 => (q(op::SYNC_FILE_RANGE).fd(fd).off(off).len(10).opf(rng.pick(&[0, 2, 7, 8])), t),
-        2 => (q(op::FALLOCATE).fd(fd).off(off).addr(rng.pick(&[0, 10, 5000])).len(rng.pick(&[0, 1, 3, 0x4000])), t),
+        2 => (
+            q(op::FALLOCATE)
+                .fd(fd)
+                .off(off)
+                .addr(rng.pick(&[0, 10, 5000]))
+                .len(rng.pick(&[0, 1, 3, 0x4000])),
+            t,
+        ),
         3 => (q(op::FADVISE).fd(fd).off(off).len(10).opf(rng.pick(&[0, 1, 2, 3, 4, 5, 6])), t),
-        4 => (q(op::MADVISE).addr(page + rng.pick(&[0, 0, 1])).len(4096).opf(rng.pick(&[0, 1, 4, 999])), Thing::Nothing),
+        4 => (
+            q(op::MADVISE)
+                .addr(page + rng.pick(&[0, 0, 1]))
+                .len(4096)
+                .opf(rng.pick(&[0, 1, 4, 999])),
+            Thing::Nothing,
+        ),
         5 => (q(op::FTRUNCATE).fd(fd).off(rng.pick(&[8192, 100, u64::MAX])), t),
-        _ => (q(op::CLOSE).fd(if t == Thing::Closed { 999 } else { crate::sys::dup(fd) }), Thing::Nothing),
+        _ => (
+            q(op::CLOSE).fd(if t == Thing::Closed { 999 } else { crate::sys::dup(fd) }),
+            Thing::Nothing,
+        ),
     };
     made(q, t, false)
 }
@@ -172,8 +264,19 @@ fn file_op(rng: &mut Rng, w: &World) -> Item {
 fn table_op(rng: &mut Rng, w: &World) -> Item {
     let some = mem::leak([w.fd(rng.pick(&[Thing::File, Thing::Full, Thing::Closed])), -1]);
     let q = match rng.below(5) {
-        0 => q(op::FILES_UPDATE).addr(some).len(rng.pick(&[1, 2, 0])).off(rng.pick(&[0, 2, 3, 4, u64::from(u32::MAX)])),
-        1 => q(op::PROVIDE_BUFFERS).fd(rng.pick(&[1, 2, 0, 70_000])).addr(mem::at(mem::buf(256))).len(rng.pick(&[64, 64, 0])).off(rng.pick(&[0, 5, 65535, 65536])).buf(1),
+        0 => q(op::FILES_UPDATE).addr(some).len(rng.pick(&[1, 2, 0])).off(rng.pick(&[
+            0,
+            2,
+            3,
+            4,
+            u64::from(u32::MAX),
+        ])),
+        1 => q(op::PROVIDE_BUFFERS)
+            .fd(rng.pick(&[1, 2, 0, 70_000]))
+            .addr(mem::at(mem::buf(256)))
+            .len(rng.pick(&[64, 64, 0]))
+            .off(rng.pick(&[0, 5, 65535, 65536]))
+            .buf(1),
         2 => q(op::REMOVE_BUFFERS).fd(rng.pick(&[1, 5, 0])).buf(rng.pick(&[1, 1, 9])),
         3 => q(op::CLOSE).fi(rng.pick(&[1, 3, 4, 5])),
         _ => q(op::OPENAT).fd(HERE).addr(w.dir.cpath("f")).fi(rng.pick(&[3, 4, 5, u32::MAX])),
@@ -186,17 +289,33 @@ fn control(rng: &mut Rng, w: &World, pending: &[u64]) -> Item {
     let q = match rng.below(4) {
         0 | 1 => {
             let f = rng.pick(&[0, 0, 1, 1 | 2, 2, 16 | 2, 32, 4 | 2, 64]);
-            let fd = if f & 2 != 0 { w.fd(rng.pick(&[Thing::Empty, Thing::Silent, Thing::Closed])) } else { -1 };
-            q(op::ASYNC_CANCEL).addr(target as usize).opf(f).fd(fd).len(if f & 32 != 0 { op::READ.into() } else { 0 })
+            let fd = if f & 2 != 0 {
+                w.fd(rng.pick(&[Thing::Empty, Thing::Silent, Thing::Closed]))
+            } else {
+                -1
+            };
+            q(op::ASYNC_CANCEL).addr(target as usize).opf(f).fd(fd).len(if f & 32 != 0 {
+                op::READ.into()
+            } else {
+                0
+            })
         }
         2 => {
             let f = rng.pick(&[0, 0, 2, 4, 1, 8]);
             let b = q(op::POLL_REMOVE).addr(target as usize).len(f);
-            if f & 2 != 0 { b.opf(4) } else { b }
+            if f & 2 != 0 {
+                b.opf(4)
+            } else {
+                b
+            }
         }
         _ => {
             let f = rng.pick(&[0, 0, 2, 2 | 16, 1]);
-            q(op::TIMEOUT_REMOVE).addr(target as usize).opf(f).off(if f & 2 != 0 { mem::ms(60_000) as u64 } else { 0 })
+            q(op::TIMEOUT_REMOVE).addr(target as usize).opf(f).off(if f & 2 != 0 {
+                mem::ms(60_000) as u64
+            } else {
+                0
+            })
         }
     };
     made(q, Thing::Nothing, false)
@@ -211,8 +330,16 @@ fn simple(rng: &mut Rng, w: &World) -> Item {
             made(q(op::POLL_ADD).fd(w.fd(t)).opf(mask).len(rng.pick(&[0, 0, 0, 8])), t, true)
         }
         3 => {
-            let ts = rng.pick(&[mem::ms(0), mem::ms(1), mem::ms(60_000), mem::ts(-1, 0), 0, mem::BAD]);
-            made(q(op::TIMEOUT).addr(ts).len(rng.pick(&[1, 1, 1, 0])).opf(rng.pick(&[0, 0, 4, 8, 12, 32])), Thing::Nothing, true)
+            let ts =
+                rng.pick(&[mem::ms(0), mem::ms(1), mem::ms(60_000), mem::ts(-1, 0), 0, mem::BAD]);
+            made(
+                q(op::TIMEOUT)
+                    .addr(ts)
+                    .len(rng.pick(&[1, 1, 1, 0]))
+                    .opf(rng.pick(&[0, 0, 4, 8, 12, 32])),
+                Thing::Nothing,
+                true,
+            )
         }
         4 => {
             let t = rng.pick(&[Thing::Full, Thing::Empty, Thing::File]);
@@ -227,7 +354,15 @@ fn simple(rng: &mut Rng, w: &World) -> Item {
         _ => {
             let event = mem::leak([1u32, 5, 0]);
             let fd = w.fd(rng.pick(&[Thing::Full, Thing::File, Thing::Closed]));
-            made(q(op::EPOLL_CTL).fd(w.epoll()).len(rng.pick(&[1, 2, 3, 9])).off(fd as u64).addr(event), Thing::Tables, false)
+            made(
+                q(op::EPOLL_CTL)
+                    .fd(w.epoll())
+                    .len(rng.pick(&[1, 2, 3, 9]))
+                    .off(fd as u64)
+                    .addr(event),
+                Thing::Tables,
+                false,
+            )
         }
     }
 }
@@ -264,7 +399,17 @@ fn selects(opcode: u8) -> bool {
 
 /// Opcodes whose descriptor may be a slot without touching another thing's data.
 fn fixable(opcode: u8) -> bool {
-    matches!(opcode, op::READ | op::FSYNC | op::NOP | op::FADVISE | op::POLL_ADD | op::STATX | op::CLOSE | op::MADVISE)
+    matches!(
+        opcode,
+        op::READ
+            | op::FSYNC
+            | op::NOP
+            | op::FADVISE
+            | op::POLL_ADD
+            | op::STATX
+            | op::CLOSE
+            | op::MADVISE
+    )
 }
 
 /// Makes one field odd. Values are chosen so that no oddity reaches a file or memory

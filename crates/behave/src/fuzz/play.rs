@@ -49,7 +49,17 @@ pub fn play(seed: u64) -> Vec<String> {
     let world = World::new();
     let ring = Ring::new(16, kind | extra);
     world.register(&ring);
-    let mut p = Player { rng, world, ring, next: 1, outstanding: HashMap::new(), makes_fd: HashSet::new(), cancels: HashSet::from([LAST]), drained: false, had_drain: false };
+    let mut p = Player {
+        rng,
+        world,
+        ring,
+        next: 1,
+        outstanding: HashMap::new(),
+        makes_fd: HashSet::new(),
+        cancels: HashSet::from([LAST]),
+        drained: false,
+        had_drain: false,
+    };
     let mut lines = vec![format!("setup flags {:#x}", kind | extra)];
     for step in 0..STEPS {
         p.step(step, &mut lines);
@@ -94,7 +104,8 @@ impl Player {
         let link = if hard { IO_HARDLINK } else { IO_LINK };
         let mut chain: Vec<Item> = (0..n).filter_map(|_| self.free_item(&[])).collect();
         if chain.len() > 1 && self.rng.chance(15) {
-            let lt = Item { q: link_timeout(mem::ms(60_000), 0), thing: Thing::Nothing, may_wait: true };
+            let lt =
+                Item { q: link_timeout(mem::ms(60_000), 0), thing: Thing::Nothing, may_wait: true };
             chain.insert(1, lt);
         }
         let last = chain.len().saturating_sub(1);
@@ -123,7 +134,9 @@ impl Player {
             }
         }
         // A cancel beside its target is a race, and so is a drained request.
-        let races = |i: &Item| matches!(i.q.0.opcode, op::ASYNC_CANCEL | op::POLL_REMOVE | op::TIMEOUT_REMOVE);
+        let races = |i: &Item| {
+            matches!(i.q.0.opcode, op::ASYNC_CANCEL | op::POLL_REMOVE | op::TIMEOUT_REMOVE)
+        };
         if group.iter().any(races) {
             group.truncate(1);
         }
@@ -180,7 +193,8 @@ impl Player {
         }
         // Successful requests that post nothing are over too; failed ones have told.
         let drained = self.drained;
-        self.outstanding.retain(|_, i| drained || i.q.0.flags & CQE_SKIP_SUCCESS == 0 || i.may_wait);
+        self.outstanding
+            .retain(|_, i| drained || i.q.0.flags & CQE_SKIP_SUCCESS == 0 || i.may_wait);
         got.sort_by_key(|c| (c.user_data, c.res));
         lines.extend(got.iter().map(|c| format!("  step {step}: -> {}", self.normal(c))));
     }
@@ -195,7 +209,9 @@ impl Player {
         let result = match c.res {
             n if [-libc::EINTR, -libc::ECANCELED, -512].contains(&n) => "canceled".into(),
             // A target that runs on a worker is signalled, and not counted.
-            n if self.cancels.contains(&c.user_data) && (n >= 0 || n == -libc::EALREADY) => "done".into(),
+            n if self.cancels.contains(&c.user_data) && (n >= 0 || n == -libc::EALREADY) => {
+                "done".into()
+            }
             n if n >= 0 && self.makes_fd.contains(&c.user_data) => {
                 sys::close(n);
                 "fd".into()
@@ -220,14 +236,18 @@ impl Player {
 
 /// Whether success is a descriptor's number.
 fn makes_fd(i: &Item) -> bool {
-    i.q.0.file_index == 0 && matches!(i.q.0.opcode, op::OPENAT | op::OPENAT2 | op::ACCEPT | op::SOCKET)
+    i.q.0.file_index == 0
+        && matches!(i.q.0.opcode, op::OPENAT | op::OPENAT2 | op::ACCEPT | op::SOCKET)
 }
 
 /// Whether requests on both could take each other's data.
 fn conflict(a: Thing, b: Thing) -> bool {
-    let shared = |t: Thing| matches!(t, Thing::File | Thing::ReadOnly | Thing::Paths | Thing::Tables);
+    let shared =
+        |t: Thing| matches!(t, Thing::File | Thing::ReadOnly | Thing::Paths | Thing::Tables);
     let alone = |t: Thing| t == Thing::Nothing || t == Thing::Closed;
-    !alone(a) && !alone(b) && (a == b || (shared(a) && shared(b)) || a == Thing::Tables || b == Thing::Tables)
+    !alone(a)
+        && !alone(b)
+        && (a == b || (shared(a) && shared(b)) || a == Thing::Tables || b == Thing::Tables)
 }
 
 fn describe(i: &Item) -> String {
@@ -235,7 +255,15 @@ fn describe(i: &Item) -> String {
     // Addresses and descriptors differ from run to run: only whether they are set.
     format!(
         "ud {} {} flags {:#x} ioprio {} off {} len {} opf {:#x} buf {} pers {} on {:?}",
-        s.user_data, op_name(s.opcode), s.flags, s.ioprio, if s.off < 1 << 20 || s.off > 1 << 60 { s.off as i64 } else { -7 },
-        s.len as i32, s.op_flags, s.buf_index, s.personality, i.thing
+        s.user_data,
+        op_name(s.opcode),
+        s.flags,
+        s.ioprio,
+        if s.off < 1 << 20 || s.off > 1 << 60 { s.off as i64 } else { -7 },
+        s.len as i32,
+        s.op_flags,
+        s.buf_index,
+        s.personality,
+        i.thing
     )
 }

@@ -76,16 +76,33 @@ impl World {
         let listener = TcpListener::bind("127.0.0.1:0").expect("listen");
         // SAFETY: no memory involved; both descriptors are fresh.
         let (loose, epoll) = unsafe {
-            (OwnedFd::from_raw_fd(libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0)),
-             Fd(libc::epoll_create1(libc::EPOLL_CLOEXEC)))
+            (
+                OwnedFd::from_raw_fd(libc::socket(
+                    libc::AF_INET,
+                    libc::SOCK_STREAM | libc::SOCK_CLOEXEC,
+                    0,
+                )),
+                Fd(libc::epoll_create1(libc::EPOLL_CLOEXEC)),
+            )
         };
         let refused = {
             let l = TcpListener::bind("127.0.0.1:0").expect("listen");
             crate::scenarios::loopback(l.local_addr().expect("address").port())
         };
         World {
-            fixed: sys::pages(4096) as usize, event: eventfd(0), refused,
-            dir, file, read_only, full, empty, socket, silent, listener, loose, epoll,
+            fixed: sys::pages(4096) as usize,
+            event: eventfd(0),
+            refused,
+            dir,
+            file,
+            read_only,
+            full,
+            empty,
+            socket,
+            silent,
+            listener,
+            loose,
+            epoll,
         }
     }
 

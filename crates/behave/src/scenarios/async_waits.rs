@@ -50,7 +50,14 @@ impl Child {
         // It is still to be waited for afterwards.
         let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::uninit();
         // SAFETY: room for one siginfo.
-        unsafe { libc::waitid(libc::P_PID, c.pid as u32, info.as_mut_ptr(), libc::WEXITED | libc::WNOWAIT) };
+        unsafe {
+            libc::waitid(
+                libc::P_PID,
+                c.pid as u32,
+                info.as_mut_ptr(),
+                libc::WEXITED | libc::WNOWAIT,
+            )
+        };
         c
     }
 }
@@ -132,7 +139,9 @@ fn waitid_kinds(cx: &mut Cx) {
     r.wait(1, 2000);
     cx.say("ends", r.cqes_sorted());
     let (c, i) = (Child::new(), room());
-    for (what, signal, option) in [("stop", libc::SIGSTOP, libc::WSTOPPED), ("continue", libc::SIGCONT, libc::WCONTINUED)] {
+    for (what, signal, option) in
+        [("stop", libc::SIGSTOP, libc::WSTOPPED), ("continue", libc::SIGCONT, libc::WCONTINUED)]
+    {
         r.push(waitid(P_PID, c.pid, option as u32 | EXITED, i).ud(1));
         cx.say("alive", r.brief(1));
         // SAFETY: a child of this process.
@@ -192,7 +201,11 @@ fn waitid_cancel(cx: &mut Cx) {
             r.submit();
             r.push(cancel(1, 2).opf(1));
             cx.say("cancelled, ALL", r.go_sorted(2));
-            r.push(waitid(which, if which == P_PID { c.pid } else { 0 }, EXITED, room()).ud(1).flags(IO_LINK));
+            r.push(
+                waitid(which, if which == P_PID { c.pid } else { 0 }, EXITED, room())
+                    .ud(1)
+                    .flags(IO_LINK),
+            );
             r.push(link_timeout(mem::ms(20), 2));
             cx.say("link timeout", r.go_sorted(2));
         }

@@ -6,9 +6,15 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 /// This topic's scenarios.
 pub const SCENARIOS: &[Scenario] = &[
-    scenario!(link_breaks_by_op, "for each operation that fails when it runs: is the next in a soft chain cancelled"),
+    scenario!(
+        link_breaks_by_op,
+        "for each operation that fails when it runs: is the next in a soft chain cancelled"
+    ),
     scenario!(link_breaks_async, "the same on workers"),
-    scenario!(link_breaks_bad_file, "for each operation on a closed number: is the next in a soft chain cancelled"),
+    scenario!(
+        link_breaks_bad_file,
+        "for each operation on a closed number: is the next in a soft chain cancelled"
+    ),
     scenario!(link_breaks_skip, "which failures post a CQE in spite of CQE_SKIP_SUCCESS"),
 ];
 
@@ -27,7 +33,10 @@ fn failing() -> Failing {
     let pair = UnixStream::pair().expect("socketpair");
     // SAFETY: no memory involved; both descriptors are fresh.
     let (loose, ep) = unsafe {
-        (OwnedFd::from_raw_fd(libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0)), Fd(libc::epoll_create1(0)))
+        (
+            OwnedFd::from_raw_fd(libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0)),
+            Fd(libc::epoll_create1(0)),
+        )
     };
     let (file, none, bad) = (f.as_raw_fd(), dir.cpath("none"), mem::BAD);
     let path = |o| q(o).fd(HERE).addr(none);

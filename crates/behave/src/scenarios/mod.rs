@@ -7,8 +7,8 @@ mod cancels;
 mod direct;
 mod drain;
 mod eventfds;
-mod fs;
 mod fd_ops;
+mod fs;
 mod issuer;
 mod kbufs;
 mod link_breaks;
@@ -74,5 +74,7 @@ pub fn loopback(port: u16) -> usize {
 
 /// Name of an opcode, for messages.
 pub fn op_name(opcode: u8) -> String {
-    matrix::NAMES.get(usize::from(opcode)).map_or_else(|| format!("op{opcode}"), |n| (*n).to_owned())
+    matrix::NAMES
+        .get(usize::from(opcode))
+        .map_or_else(|| format!("op{opcode}"), |n| (*n).to_owned())
 }

@@ -65,7 +65,15 @@ fn check_attributes(sqe: &Sqe) -> Result<bool, Errno> {
 fn prep(sqe: &Sqe, write: bool, memory: Memory) -> Result<Op, Errno> {
     check_ioprio(sqe.ioprio)?;
     let attributes = check_attributes(sqe)?;
-    Ok(Op::Rw(Rw { write, memory, offset: sqe.off as i64, flags: sqe.op_flags, done: 0, buffer: None, attributes }))
+    Ok(Op::Rw(Rw {
+        write,
+        memory,
+        offset: sqe.off as i64,
+        flags: sqe.op_flags,
+        done: 0,
+        buffer: None,
+        attributes,
+    }))
 }
 
 fn one(sqe: &Sqe) -> Memory {
@@ -149,7 +157,9 @@ impl Memory {
     fn total(&self) -> usize {
         match self {
             Memory::One(v) | Memory::Fixed(v) => v.len,
-            Memory::Many(v) | Memory::ManyFixed(v) => v.iter().fold(0usize, |sum, v| sum.saturating_add(v.len)).min(RW_BYTES_MAX),
+            Memory::Many(v) | Memory::ManyFixed(v) => {
+                v.iter().fold(0usize, |sum, v| sum.saturating_add(v.len)).min(RW_BYTES_MAX)
+            }
         }
     }
 }
@@ -224,7 +234,11 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
         return Ok(Issue::Worker);
     }
     let chosen = choose_buffer(req, ctx, max)?;
-    let outcome = if ctx.may_block() { blocking(req, ctx, chosen, status) } else { inline(req, ctx, chosen, status) };
+    let outcome = if ctx.may_block() {
+        blocking(req, ctx, chosen, status)
+    } else {
+        inline(req, ctx, chosen, status)
+    };
     if matches!(outcome, Issue::Poll(_) | Issue::Worker) && done(req) == 0 {
         return_buffer(req, ctx);
     }
@@ -241,7 +255,11 @@ fn done(req: &Req) -> usize {
 /// One call with the given extra flags.
 fn transfer(req: &Req, ctx: &Ctx<'_>, chosen: Option<Iovec>, extra: u32) -> Result<usize, Errno> {
     let Op::Rw(rw) = &req.op else { return Err(Errno::INVAL) };
-    let offset = if rw.offset < 0 { -1 } else { rw.offset.checked_add(rw.done as i64).ok_or(Errno::INVAL)? };
+    let offset = if rw.offset < 0 {
+        -1
+    } else {
+        rw.offset.checked_add(rw.done as i64).ok_or(Errno::INVAL)?
+    };
     let number = if rw.write { nr::__NR_pwritev2 } else { nr::__NR_preadv2 };
     let one = match (&chosen, &rw.memory) {
         (None, Memory::One(v) | Memory::Fixed(v)) if rw.done == 0 => Some(*v),
@@ -253,7 +271,8 @@ fn transfer(req: &Req, ctx: &Ctx<'_>, chosen: Option<Iovec>, extra: u32) -> Resu
         Some(v) => (v as *const Iovec as usize, 1),
         None => (many.as_ptr() as usize, many.len()),
     };
-    let args = [req.file.raw() as usize, vecs, count, offset as usize, 0, (rw.flags | extra) as usize];
+    let args =
+        [req.file.raw() as usize, vecs, count, offset as usize, 0, (rw.flags | extra) as usize];
     // SAFETY: the vectors are the engine's own; what they point to is the program's, which the kernel checks.
     unsafe { ctx.call(number, args) }
 }
@@ -297,7 +316,9 @@ fn inline(req: &mut Req, ctx: &mut Ctx<'_>, chosen: Option<Iovec>, status: u32) 
         }
         Err(Errno::AGAIN) if user_nowait => Issue::err(Errno::AGAIN),
         Err(Errno::AGAIN) => would_block(req),
-        Err(Errno::OPNOTSUPP | Errno::INVAL) if !user_nowait => no_such_form(req, ctx, chosen, status),
+        Err(Errno::OPNOTSUPP | Errno::INVAL) if !user_nowait => {
+            no_such_form(req, ctx, chosen, status)
+        }
         Err(e) => Issue::err(e),
     }
 }
@@ -368,7 +389,9 @@ fn blocking(req: &mut Req, ctx: &mut Ctx<'_>, chosen: Option<Iovec>, status: u32
                     rw.done = total;
                 }
             }
-            Err(Errno::AGAIN) if !on_disk && status & nr::O_NONBLOCK != 0 => return Issue::Poll(readiness(req)),
+            Err(Errno::AGAIN) if !on_disk && status & nr::O_NONBLOCK != 0 => {
+                return Issue::Poll(readiness(req))
+            }
             Err(_) if done(req) > 0 => {
                 let total = done(req);
                 return finish(req, total);
@@ -387,7 +410,13 @@ fn make_stream_unless_seekable(req: &mut Req, stat: &fd::Stat) {
 }
 
 const fn row(name: &'static str, code: u8, prep: fn(&Sqe) -> Result<Op, Errno>) -> OpDef {
-    OpDef { file: FileUse::Needed, ioprio: true, iopoll: true, unbound: true, ..OpDef::new(name, code, prep, issue) }
+    OpDef {
+        file: FileUse::Needed,
+        ioprio: true,
+        iopoll: true,
+        unbound: true,
+        ..OpDef::new(name, code, prep, issue)
+    }
 }
 
 /// READV.
@@ -397,11 +426,13 @@ pub const WRITEV: OpDef = OpDef { hashed: true, ..row("WRITEV", op::WRITEV, prep
 /// READ_FIXED.
 pub const READ_FIXED: OpDef = row("READ_FIXED", op::READ_FIXED, prep_read_fixed);
 /// WRITE_FIXED.
-pub const WRITE_FIXED: OpDef = OpDef { hashed: true, ..row("WRITE_FIXED", op::WRITE_FIXED, prep_write_fixed) };
+pub const WRITE_FIXED: OpDef =
+    OpDef { hashed: true, ..row("WRITE_FIXED", op::WRITE_FIXED, prep_write_fixed) };
 /// READV_FIXED.
 pub const READV_FIXED: OpDef = row("READV_FIXED", op::READV_FIXED, prep_readv_fixed);
 /// WRITEV_FIXED.
-pub const WRITEV_FIXED: OpDef = OpDef { hashed: true, ..row("WRITEV_FIXED", op::WRITEV_FIXED, prep_writev_fixed) };
+pub const WRITEV_FIXED: OpDef =
+    OpDef { hashed: true, ..row("WRITEV_FIXED", op::WRITEV_FIXED, prep_writev_fixed) };
 /// READ.
 pub const READ: OpDef = OpDef { buffer_select: true, ..row("READ", op::READ, prep_read) };
 /// WRITE.

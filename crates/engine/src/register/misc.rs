@@ -183,7 +183,8 @@ pub fn sync_cancel(call: &Call<'_>) -> Result<u32, Errno> {
         return Err(Errno::INVAL);
     }
     check_flags(arg.flags)?;
-    let mut what = Criteria { flags: arg.flags, user_data: arg.addr, fd: arg.fd, opcode: arg.opcode };
+    let mut what =
+        Criteria { flags: arg.flags, user_data: arg.addr, fd: arg.fd, opcode: arg.opcode };
     let deadline = deadline(&arg);
     let mut slot = None;
     if arg.flags & (FD | FD_FIXED) == FD | FD_FIXED {

@@ -131,7 +131,11 @@ impl Cq {
                 return false;
             }
             mem.write_cqe(self.tail, &Cqe { flags: e.cqe.flags | cqe::F_32, ..e.cqe }, [0; 2]);
-            let second = Cqe { user_data: e.extra[0], res: e.extra[1] as i32, flags: (e.extra[1] >> 32) as u32 };
+            let second = Cqe {
+                user_data: e.extra[0],
+                res: e.extra[1] as i32,
+                flags: (e.extra[1] >> 32) as u32,
+            };
             mem.write_cqe(self.tail.wrapping_add(1), &second, [0; 2]);
             self.tail = self.tail.wrapping_add(2);
         } else {

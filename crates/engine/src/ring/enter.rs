@@ -7,7 +7,9 @@ use crate::host::time::{now_ns, Clock};
 use crate::host::user;
 use crate::task::Task;
 use crate::{Caller, Errno};
-use anyring_uapi::enter::{Timespec, ABS_TIMER, EXT_ARG, EXT_ARG_REG, GETEVENTS, SQ_WAIT, SQ_WAKEUP};
+use anyring_uapi::enter::{
+    Timespec, ABS_TIMER, EXT_ARG, EXT_ARG_REG, GETEVENTS, SQ_WAIT, SQ_WAKEUP,
+};
 use anyring_uapi::setup::{DEFER_TASKRUN, SINGLE_ISSUER, SQPOLL};
 use anyring_uapi::GeteventsArg;
 use std::sync::Arc;
@@ -29,11 +31,20 @@ pub struct Enter {
 
 impl Ring {
     /// See the module's description.
-    pub fn enter(self: &Arc<Ring>, caller: &Caller, task: &Arc<Task>, e: &Enter) -> Result<u32, Errno> {
+    pub fn enter(
+        self: &Arc<Ring>,
+        caller: &Caller,
+        task: &Arc<Task>,
+        e: &Enter,
+    ) -> Result<u32, Errno> {
         if !self.state.lock().enabled {
             return Err(Errno::BADFD);
         }
-        let submitted = if self.has(SQPOLL) { self.enter_sqpoll(e)? } else { self.enter_submit(caller, task, e)? };
+        let submitted = if self.has(SQPOLL) {
+            self.enter_sqpoll(e)?
+        } else {
+            self.enter_submit(caller, task, e)?
+        };
         let short = !self.has(SQPOLL) && submitted != e.to_submit;
         if e.flags & GETEVENTS == 0 || short {
             self.attend();
@@ -48,7 +59,12 @@ impl Ring {
         }
     }
 
-    fn enter_submit(self: &Arc<Ring>, caller: &Caller, task: &Arc<Task>, e: &Enter) -> Result<u32, Errno> {
+    fn enter_submit(
+        self: &Arc<Ring>,
+        caller: &Caller,
+        task: &Arc<Task>,
+        e: &Enter,
+    ) -> Result<u32, Errno> {
         if e.to_submit == 0 {
             return Ok(0);
         }

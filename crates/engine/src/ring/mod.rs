@@ -16,8 +16,8 @@ pub mod setup;
 pub mod shared;
 pub mod state;
 pub mod submit;
-pub mod timers;
 pub mod timeout;
+pub mod timers;
 pub mod wait;
 
 use crate::engine::Inner;
@@ -78,7 +78,15 @@ pub struct Ring {
 
 impl Ring {
     /// Builds a ring around its memory and eventfd.
-    pub fn new(id: u64, flags: u32, mem: SharedRings, task: Arc<Task>, engine: Weak<Inner>, efd: OwnedFd, state: State) -> Ring {
+    pub fn new(
+        id: u64,
+        flags: u32,
+        mem: SharedRings,
+        task: Arc<Task>,
+        engine: Weak<Inner>,
+        efd: OwnedFd,
+        state: State,
+    ) -> Ring {
         let cq = Cq::new(mem.geometry().cq_entries, flags);
         Ring {
             id,

@@ -70,14 +70,17 @@ impl Ring {
                     continue;
                 }
                 Look::Sleep(target) => {
-                    let slept = mask_of(wait).and_then(|mask| self.sleep(&Wait { mask, ..*wait }, any, batch));
+                    let slept = mask_of(wait)
+                        .and_then(|mask| self.sleep(&Wait { mask, ..*wait }, any, batch));
                     self.cq.lock().remove_sleeper(target);
                     match slept {
                         Ok(Some(())) => {}
-                        Ok(None) if !any && wait.min_wait_until.is_some() => match self.min_wait_over(wait) {
-                            Some(end) => break end,
-                            None => any = true,
-                        },
+                        Ok(None) if !any && wait.min_wait_until.is_some() => {
+                            match self.min_wait_over(wait) {
+                                Some(end) => break end,
+                                None => any = true,
+                            }
+                        }
                         Ok(None) => break Err(Errno::TIME),
                         Err(e) => break Err(e),
                     }

@@ -119,7 +119,8 @@ impl Pool {
         if !account.push(item.clone()) {
             return Ok(());
         }
-        self.start_worker(item.bound).or_else(|e| if account.give_up(item) { Err(e) } else { Ok(()) })
+        self.start_worker(item.bound)
+            .or_else(|e| if account.give_up(item) { Err(e) } else { Ok(()) })
     }
 
     /// Starts the worker that was counted in by the account.

@@ -37,11 +37,14 @@ fn execute(item: &Arc<WorkItem>) -> Option<(Box<Req>, Issue)> {
     }
     let _identity = req.creds.clone().map(|creds| creds.assume());
     loop {
-        let mut ctx = Ctx { ring: &item.ring, st: None, blocking: Some(&item.cancel), task: &item.task };
+        let mut ctx =
+            Ctx { ring: &item.ring, st: None, blocking: Some(&item.cancel), task: &item.task };
         match (req.def.issue)(&mut req, &mut ctx) {
             // Interrupted for an item that was finished before the signal came.
             Issue::Done(res, _) if res == Errno::INTR.res() && !item.is_cancelled() => continue,
-            Issue::Done(res, _) if res == Errno::INTR.res() => return Some((req, Issue::err(Errno::CANCELED))),
+            Issue::Done(res, _) if res == Errno::INTR.res() => {
+                return Some((req, Issue::err(Errno::CANCELED)))
+            }
             outcome => return Some((req, outcome)),
         }
     }
