@@ -11,6 +11,7 @@ pub mod futex;
 pub mod host;
 pub mod limits;
 pub mod ops;
+pub mod park;
 pub mod policy;
 pub mod reactor;
 pub mod register;
