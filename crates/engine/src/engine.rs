@@ -1,6 +1,7 @@
 //! The process-wide part: rings by descriptor, tasks by thread, threads, counters.
 
 use crate::fds::Fds;
+use crate::futex::Futexes;
 use crate::host::guard::Guards;
 use crate::host::{fd, thread};
 use crate::reactor::Reactor;
@@ -25,6 +26,8 @@ pub struct Inner {
     pub reactor: Reactor,
     /// Bounds for calls that must not wait.
     pub guards: Guards,
+    /// Futex waits.
+    pub futexes: Futexes,
     rings: Lock<BTreeMap<i32, Arc<Ring>>>,
     tasks: Lock<BTreeMap<i32, Arc<Task>>>,
     /// Rings that are watched: lets `refresh_readiness` be cheap.
@@ -51,6 +54,7 @@ impl Inner {
             config,
             reactor: Reactor::new(),
             guards: Guards::new(),
+            futexes: Futexes::default(),
             rings: Lock::new(BTreeMap::new()),
             tasks: Lock::new(BTreeMap::new()),
             watched: AtomicU32::new(0),

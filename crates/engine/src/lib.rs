@@ -4,12 +4,15 @@
 //! door needs to keep a ring's file descriptor alive: map, duplicate, close.
 //! The engine knows nothing of seccomp, preloading or the command line.
 
+pub mod compat;
 pub mod engine;
 pub mod errno;
 pub mod fds;
+pub mod futex;
 pub mod host;
 pub mod limits;
 pub mod ops;
+pub mod park;
 pub mod policy;
 pub mod reactor;
 pub mod register;
@@ -157,7 +160,7 @@ impl Engine {
                 let memory = ring.state.lock().groups.shared(group).ok_or(Errno::NOMEM)?;
                 memory.map_again(addr, len, prot, flags)
             }
-            None => ring.mem.map(addr, len, prot, flags, offset),
+            None => ring.map(addr, len, prot, flags, offset),
         }
     }
 
@@ -206,6 +209,11 @@ impl Engine {
         if let Some(ring) = self.inner.watch(fd) {
             ring.look_for_work();
         }
+    }
+
+    /// Whether any ring is in a poll set of the program.
+    pub fn has_watched(&self) -> bool {
+        self.inner.watched.load(core::sync::atomic::Ordering::Relaxed) != 0
     }
 
     /// The program is about to wait in poll, select or epoll_wait: drops the readiness of watched rings whose completion

@@ -18,13 +18,15 @@ macro_rules! pod { ($($t:ty),* $(,)?) => { $(
     // SAFETY: integers, or repr(C) structures of integers.
     unsafe impl Pod for $t {}
 )* } }
-pod!(u8, u16, u32, u64, i32, i64, usize, Iovec, super::rw::Msghdr);
+pod!(super::futex::Waitv, u8, u16, u32, u64, i32, i64, usize, Iovec, super::rw::Msghdr);
 pod!(
     anyring_uapi::Sqe,
     anyring_uapi::Params,
     anyring_uapi::GeteventsArg,
     anyring_uapi::enter::Timespec
 );
+pod!(anyring_uapi::register::CloneBuffers, anyring_uapi::register::MemRegionReg);
+pod!(anyring_uapi::register::RegionDesc, anyring_uapi::enter::RegWait);
 pod!(anyring_uapi::register::RsrcRegister, anyring_uapi::register::RsrcUpdate2);
 pod!(anyring_uapi::register::Restriction, anyring_uapi::register::SyncCancel);
 pod!(anyring_uapi::register::BufReg, anyring_uapi::register::BufStatus);

@@ -10,6 +10,7 @@ pub mod cancel;
 pub mod epoll;
 pub mod fd_install;
 pub mod files_update;
+pub mod futex;
 pub mod kbuf;
 pub mod msg_ring;
 pub mod net;
@@ -65,6 +66,8 @@ pub enum Op {
     Pipe(pipe::Pipe),
     Xattr(xattr::Xattr),
     Waitid(waitid::Waitid),
+    FutexWait(futex::Wait),
+    FutexWake(futex::Wake),
     FilesUpdate(files_update::Update),
     Provide(kbuf::Provide),
     Remove(kbuf::Remove),
@@ -117,6 +120,8 @@ pub enum Issue {
     ArmPoll,
     /// A timer: wait.
     ArmTimer,
+    /// A futex wait: wait for its words.
+    ArmFutex,
 }
 
 impl Issue {

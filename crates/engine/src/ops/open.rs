@@ -42,7 +42,7 @@ fn check_slot(slot: u32, flags: u64) -> Result<(), Errno> {
 fn prep_openat(sqe: &Sqe) -> Result<Op, Errno> {
     must_be_zero(&[sqe.buf_index as u64])?;
     let flags = sqe.op_flags as u64 & VALID_FLAGS;
-    let creates = flags & (nr::O_CREAT | nr::O_TMPFILE) as u64 != 0;
+    let creates = flags & (nr::O_CREAT as u64 | O_TMPFILE_BIT) != 0;
     let mode = if creates { sqe.len as u64 & 0o7777 } else { 0 };
     check_slot(sqe.file_index, flags)?;
     let flags = if flags & nr::O_PATH as u64 != 0 { flags & O_PATH_FLAGS } else { flags };

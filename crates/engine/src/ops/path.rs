@@ -63,9 +63,7 @@ fn path(addr: u64) -> Result<Vec<u8>, Errno> {
 
 fn prep_statx(sqe: &Sqe) -> Result<Op, Errno> {
     must_be_zero(&[sqe.buf_index as u64, sqe.file_index as u64])?;
-    const AT_EMPTY_PATH: u32 = 0x1000;
-    let path =
-        if sqe.addr == 0 && sqe.op_flags & AT_EMPTY_PATH != 0 { vec![0] } else { path(sqe.addr)? };
+    let path = path(sqe.addr)?;
     let (a, b, c) = (sqe.op_flags as usize, sqe.len as usize, sqe.off as usize);
     Ok(Op::Path(PathOp { a, b, c, ..PathOp::new(Call::Statx, path) }))
 }

@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 const RWF_HIPRI: u32 = 0x1;
 const RWF_NOWAIT: u32 = 0x8;
+/// Flags that every filesystem takes: HIPRI, DSYNC, SYNC, NOWAIT, APPEND, NOAPPEND.
+const RWF_KNOWN: u32 = 0x3f;
 
 /// Where the bytes are.
 #[derive(Debug)]
@@ -95,6 +97,9 @@ fn one(sqe: &Sqe) -> Memory {
     Memory::One(Iovec { base: sqe.addr as usize, len: (sqe.len as usize).min(RW_BYTES_MAX) })
 }
 
+/// The end of what a 64-bit program can name.
+pub const ADDRESS_END: usize = 1 << 47;
+
 /// Copies and checks vectors.
 pub fn read_iovecs(addr: u64, count: u32) -> Result<Vec<Iovec>, Errno> {
     if count > IOV_MAX {
@@ -103,6 +108,9 @@ pub fn read_iovecs(addr: u64, count: u32) -> Result<Vec<Iovec>, Errno> {
     let vecs: Vec<Iovec> = user::read_vec(addr as usize, count as usize)?;
     if vecs.iter().any(|v| v.len > isize::MAX as usize) {
         return Err(Errno::INVAL);
+    }
+    if vecs.iter().any(|v| v.base.checked_add(v.len).is_none_or(|end| end > ADDRESS_END)) {
+        return Err(Errno::FAULT);
     }
     Ok(vecs)
 }
@@ -356,17 +364,34 @@ fn inline(req: &mut Req, ctx: &mut Ctx<'_>, chosen: Option<Iovec>, status: u32) 
     let at_offset = matches!(&req.op, Op::Rw(rw) if rw.offset >= 0);
     match transfer(req, ctx, chosen, RWF_NOWAIT) {
         Ok(n) => after_partial(req, n),
-        Err(Errno::SPIPE) if at_offset => {
+        Err(Errno::SPIPE) if at_offset && !is_offset_on_socket(req) => {
             make_stream(req);
             inline(req, ctx, chosen, status)
         }
         Err(Errno::AGAIN) if user_nowait => Issue::err(Errno::AGAIN),
         Err(Errno::AGAIN) => would_block(req),
-        Err(Errno::OPNOTSUPP | Errno::INVAL) if !user_nowait => {
-            no_such_form(req, ctx, chosen, status)
-        }
+        Err(Errno::OPNOTSUPP) if user_nowait => refused_nowait(req),
+        Err(Errno::OPNOTSUPP) => no_such_form(req, ctx, chosen, status),
+        Err(Errno::INVAL) if !user_nowait && on_disk(req) => Issue::Worker,
         Err(e) => Issue::err(e),
     }
+}
+
+fn on_disk(req: &Req) -> bool {
+    fd::stat(req.file.raw()).is_ok_and(|s| s.is_regular() || s.is_block())
+}
+
+/// A socket takes no offset but 0; pipes and other streams take any.
+fn is_offset_on_socket(req: &Req) -> bool {
+    matches!(&req.op, Op::Rw(rw) if rw.offset > 0)
+        && fd::stat(req.file.raw()).is_ok_and(|s| s.is_socket())
+}
+
+/// RWF_NOWAIT asked for by the program where the filesystem has no such write: it would have to
+/// wait.
+fn refused_nowait(req: &Req) -> Issue {
+    let known = matches!(&req.op, Op::Rw(rw) if rw.flags & !RWF_KNOWN == 0);
+    Issue::err(if known && on_disk(req) { Errno::AGAIN } else { Errno::OPNOTSUPP })
 }
 
 /// Regular files go on until all is done; others end with the first result.

@@ -156,6 +156,15 @@ pub fn iowq_max_workers(call: &Call<'_>) -> Result<u32, Errno> {
     user::write(call.arg, &old).map(|()| 0)
 }
 
+/// IORING_REGISTER_NAPI and its removal: busy polling needs the network driver's queues, which only the kernel can
+/// reach. EOPNOTSUPP, as a kernel that was built without CONFIG_NET_RX_BUSY_POLL answers.
+pub fn napi(call: &Call<'_>, opcode: u32) -> Result<u32, Errno> {
+    if call.nr != 1 || (call.arg == 0 && opcode == register::NAPI) {
+        return Err(Errno::INVAL);
+    }
+    Err(Errno::OPNOTSUPP)
+}
+
 /// IORING_REGISTER_CLOCK: the clock of ABS_TIMER waits.
 pub fn clock(call: &Call<'_>) -> Result<u32, Errno> {
     if call.arg == 0 || call.nr != 0 {

@@ -1,9 +1,11 @@
 //! `io_uring_register(2)`: who may, and which operation.
 
 pub mod buffers;
+pub mod clone;
 pub mod files;
 pub mod misc;
 pub mod pbuf;
+pub mod region;
 pub mod ring_fds;
 
 use crate::engine::Inner;
@@ -96,7 +98,10 @@ fn dispatch(call: &Call<'_>, opcode: u32) -> Result<u32, Errno> {
         PBUF_RING => pbuf::register(call),
         UNREGISTER_PBUF_RING => pbuf::unregister(call),
         PBUF_STATUS => pbuf::status(call),
+        NAPI | UNREGISTER_NAPI => misc::napi(call, opcode),
         CLOCK => misc::clock(call),
+        CLONE_BUFFERS => clone::clone_buffers(call),
+        MEM_REGION => region::register(call),
         QUERY => misc::query(call.arg, call.nr),
         _ => Err(Errno::INVAL),
     }

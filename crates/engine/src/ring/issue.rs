@@ -80,9 +80,12 @@ impl Ring {
                 st.fresh_multishot |= !self.defers();
             }
             // Only `attempt` issues what may post more.
-            Issue::More(..) | Issue::MoreThenPoll(..) => self.complete(st, req, Errno::INVAL.res(), 0),
+            Issue::More(..) | Issue::MoreThenPoll(..) => {
+                self.complete(st, req, Errno::INVAL.res(), 0)
+            }
             Issue::Worker => self.send_to_worker(st, task, req),
             Issue::ArmPoll => self.arm_poll_request(st, req),
+            Issue::ArmFutex => self.arm_futex(st, task, req),
             Issue::ArmTimer => self.arm_timer(st, req, TimerKind::Timeout),
         }
     }

@@ -9,6 +9,7 @@ pub mod chain;
 pub mod complete;
 pub mod cq;
 pub mod enter;
+pub mod futex;
 pub mod inbox;
 pub mod issue;
 pub mod pending;
@@ -23,11 +24,14 @@ pub mod wait;
 
 use crate::engine::Inner;
 use crate::host::{self, fd, fd::OwnedFd};
+use crate::registered::region::Memory;
 use crate::sqpoll::SqPoll;
 use crate::sync::Lock;
 use crate::task::Task;
 use crate::Errno;
-use anyring_uapi::setup::{CQE32, CQE_MIXED, DEFER_TASKRUN, IOPOLL, SQPOLL, TASKRUN_FLAG};
+use anyring_uapi::setup::{
+    CQE32, CQE_MIXED, DEFER_TASKRUN, IOPOLL, OFF_PARAM_REGION, SQPOLL, TASKRUN_FLAG,
+};
 use anyring_uapi::Cqe;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use cq::{Cq, Entry};
@@ -184,6 +188,26 @@ impl Ring {
         match self.engine.upgrade() {
             Some(engine) => engine.fds.move_high(fd),
             None => Err(Errno::BADFD),
+        }
+    }
+
+    /// `mmap(2)` of the ring: its shared memory, or a registered region of its own.
+    pub fn map(
+        &self,
+        addr: usize,
+        len: usize,
+        prot: u32,
+        flags: u32,
+        offset: u64,
+    ) -> Result<usize, Errno> {
+        if offset != OFF_PARAM_REGION {
+            return self.mem.map(addr, len, prot, flags, offset);
+        }
+        match self.state.lock().region.as_ref().map(|r| &r.memory) {
+            Some(Memory::Own(shared)) if len <= shared.len() => {
+                shared.map_again(addr, len, prot, flags)
+            }
+            _ => Err(Errno::NOMEM),
         }
     }
 
