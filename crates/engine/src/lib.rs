@@ -121,6 +121,9 @@ impl Engine {
         let task = self.inner.task(caller.tid, ring.mem.geometry().sq_entries);
         let call = ring::enter::Enter { to_submit, min_complete, flags, arg, argsz };
         let result = ring.enter(caller, &task, &call);
+        if result == Err(Errno::BADF) {
+            self.inner.notice_closed(fd as i32);
+        }
         if ring.watched.load(core::sync::atomic::Ordering::Relaxed) {
             self.inner.serve_watchers(&ring);
         }

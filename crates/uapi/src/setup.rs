@@ -170,8 +170,7 @@ pub const OFF_PBUF_RING: u64 = 0x8000_0000;
 pub fn pbuf_group(offset: u64) -> Option<u16> {
     const KIND: u64 = 0xf800_0000;
     const SHIFT: u32 = 16;
-    (offset & KIND == OFF_PBUF_RING && offset >> 32 == 0)
-        .then_some(((offset & !KIND) >> SHIFT) as u16)
+    (offset & KIND == OFF_PBUF_RING).then_some(((offset & !KIND) >> SHIFT) as u16)
 }
 
 /// SQ flag: the SQPOLL thread sleeps.

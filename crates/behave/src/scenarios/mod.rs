@@ -21,6 +21,7 @@ mod net;
 mod overflow;
 mod polls;
 mod regions;
+mod resize;
 mod resources;
 mod rw;
 mod sends;
@@ -49,6 +50,7 @@ const TOPICS: &[&[Scenario]] = &[
     kbufs::SCENARIOS,
     multishot::SCENARIOS,
     sends::SCENARIOS,
+    resize::SCENARIOS,
     resources::SCENARIOS,
     rw::SCENARIOS,
     fs::SCENARIOS,

@@ -6,6 +6,7 @@ pub mod files;
 pub mod misc;
 pub mod pbuf;
 pub mod region;
+pub mod resize;
 pub mod ring_fds;
 
 use crate::engine::Inner;
@@ -99,6 +100,7 @@ fn dispatch(call: &Call<'_>, opcode: u32) -> Result<u32, Errno> {
         UNREGISTER_PBUF_RING => pbuf::unregister(call),
         PBUF_STATUS => pbuf::status(call),
         NAPI | UNREGISTER_NAPI => misc::napi(call, opcode),
+        RESIZE_RINGS => resize::resize(call),
         CLOCK => misc::clock(call),
         CLONE_BUFFERS => clone::clone_buffers(call),
         MEM_REGION => region::register(call),
