@@ -118,7 +118,7 @@ impl Engine {
         } else {
             self.inner.ring_or_error(fd as i32)?
         };
-        let task = self.inner.task(caller.tid, ring.mem.geometry().sq_entries);
+        let task = self.inner.task(caller.tid, ring.mem.sq_entries());
         let call = ring::enter::Enter { to_submit, min_complete, flags, arg, argsz };
         let result = ring.enter(caller, &task, &call);
         if result == Err(Errno::BADF) {

@@ -247,14 +247,15 @@ impl Ring {
 
     /// Task work was queued for the owner of a DEFER_TASKRUN ring.
     pub fn tell_task_work(&self, first: bool) {
+        let cq = self.cq.lock();
         if first {
             if self.has(TASKRUN_FLAG) {
                 self.mem.set_sq_flags(anyring_uapi::setup::SQ_TASKRUN);
             }
-            let cq = self.cq.lock();
             cq.signal_eventfd(&self.mem, true);
         }
-        let sleeping = self.cq.lock().has_sleepers();
+        let sleeping = cq.has_sleepers();
+        drop(cq);
         self.tell(sleeping);
     }
 

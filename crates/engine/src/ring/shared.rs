@@ -8,7 +8,6 @@
 
 use crate::host::mem::{Shared, PAGE};
 use crate::host::user;
-use crate::sync::Lock;
 use crate::Errno;
 use anyring_uapi::setup::{self, CqOffsets, SqOffsets};
 use anyring_uapi::{Cqe, Params, Sqe};
@@ -113,17 +112,18 @@ impl Region {
     }
 }
 
-/// The shared memory of one ring. Resizing replaces it; what it was is kept until the ring ends, for a thread that
-/// looks at a word of it without the ring's locks.
+/// The shared memory of one ring. Resizing replaces it. Whoever else may look at such a ring does so under one of its
+/// locks, and resizing takes both: only rings with deferred task work can be resized, on which nobody but the owner
+/// submits or waits.
 pub struct SharedRings {
     now: AtomicPtr<Mapping>,
-    before: Lock<Vec<Box<Mapping>>>,
+    sq_entries: AtomicU32,
 }
 
 impl SharedRings {
     fn holding(mapping: Mapping) -> SharedRings {
-        let now = AtomicPtr::new(Box::into_raw(Box::new(mapping)));
-        SharedRings { now, before: Lock::new(Vec::new()) }
+        let sq_entries = AtomicU32::new(mapping.geo.sq_entries);
+        SharedRings { now: AtomicPtr::new(Box::into_raw(Box::new(mapping))), sq_entries }
     }
     /// Maps fresh memory.
     pub fn new(geo: Geometry) -> Result<SharedRings, Errno> {
@@ -137,13 +137,19 @@ impl SharedRings {
     ) -> Result<SharedRings, Errno> {
         Mapping::in_program_memory(geo, rings, sqes).map(SharedRings::holding)
     }
-    /// Goes over to new memory. The caller holds both of the ring's locks and has copied what is to stay.
-    pub fn replace(&self, new: Mapping) {
+    /// SQ entries, for threads that hold no lock.
+    pub fn sq_entries(&self) -> u32 {
+        self.sq_entries.load(Ordering::Relaxed)
+    }
+    /// Goes over to new memory and ends the old.
+    ///
+    /// # Safety
+    /// The caller is the owner of a ring with deferred task work, holds both of its locks, and has copied what is to stay.
+    pub unsafe fn replace(&self, new: Mapping) {
+        self.sq_entries.store(new.geo.sq_entries, Ordering::Relaxed);
         let old = self.now.swap(Box::into_raw(Box::new(new)), Ordering::AcqRel);
-        // SAFETY: `now` always holds a pointer from Box::into_raw, taken out once by this swap; the box moves, the
-        // mapping that others may look at does not.
-        let old = unsafe { Box::from_raw(old) };
-        self.before.lock().push(old);
+        // SAFETY: a pointer from Box::into_raw, taken out once; nobody looks at it, as the caller vouches.
+        drop(unsafe { Box::from_raw(old) });
     }
 }
 
@@ -151,7 +157,7 @@ impl core::ops::Deref for SharedRings {
     type Target = Mapping;
     #[inline]
     fn deref(&self) -> &Mapping {
-        // SAFETY: a box's pointer; former ones live as long as `self`.
+        // SAFETY: a box's pointer; it is replaced only while nobody else looks, see `replace`.
         unsafe { &*self.now.load(Ordering::Acquire) }
     }
 }
