@@ -23,8 +23,10 @@ struct Array {
 
 /// How a sleep ended.
 enum Outcome {
-    /// The set has changed, or a value was not what it should be.
-    Look,
+    /// The set of waits has changed.
+    Rung,
+    /// A value was not what it should be.
+    Changed,
     /// This word and those before it that are the same word received wakes.
     Woken(Vec<Word>, usize),
     /// The time was up.
@@ -36,32 +38,38 @@ enum Outcome {
 enum Turn {
     Sleep(Array, Vec<Ended>),
     /// The host has no such call: these waits are for workers.
-    Missing(Vec<(Arc<Ring>, Key)>),
+    Missing(Vec<(Arc<Ring>, Key)>, Vec<Ended>),
     Leave,
 }
 
 /// A lane's life.
 pub fn run(engine: &Arc<Inner>, id: u64) {
     thread::set_name(&format!("iou-ftx-{}", thread::getpid()));
-    let mut outcome = Outcome::Look;
+    let mut outcome = Outcome::Rung;
     loop {
         match engine.futexes.turn(id, outcome) {
             Turn::Leave => return,
-            Turn::Missing(waits) => {
+            Turn::Missing(waits, ended) => {
+                finish(ended);
                 waits.into_iter().for_each(|(ring, key)| ring.futex_to_worker(key));
                 return;
             }
             Turn::Sleep(array, ended) => {
-                ended.into_iter().for_each(|e| e.ring.finish_futex(e.key, e.res));
+                finish(ended);
                 outcome = sleep(array);
             }
         }
     }
 }
 
+fn finish(ended: Vec<Ended>) {
+    ended.into_iter().for_each(|e| e.ring.finish_futex(e.key, e.res));
+}
+
 fn sleep(array: Array) -> Outcome {
     match host::wait_any(&array.entries, array.until) {
-        Ok(0) | Err(Errno::AGAIN | Errno::INTR) => Outcome::Look,
+        Ok(0) | Err(Errno::INTR) => Outcome::Rung,
+        Err(Errno::AGAIN) => Outcome::Changed,
         Ok(i) => Outcome::Woken(array.words, i - 1),
         Err(Errno::TIMEDOUT) => Outcome::Idle,
         Err(e) => Outcome::Refused(e),
@@ -77,17 +85,18 @@ impl Futexes {
         let Some(lane) = hub.lanes.get_mut(&id) else { return Turn::Leave };
         ended.append(&mut lane.ended);
         match outcome {
-            Outcome::Look => {}
+            Outcome::Rung => {}
+            Outcome::Changed => ended.append(&mut look_at_values(hub, id)),
             Outcome::Woken(words, index) => ended.append(&mut deliver(hub, &words, index)),
             Outcome::Idle if lane.words == 0 && ended.is_empty() => {
                 hub.lanes.remove(&id);
                 return Turn::Leave;
             }
             Outcome::Idle => {}
-            Outcome::Refused(Errno::NOSYS | Errno::PERM) => return hub.give_up(id),
+            Outcome::Refused(Errno::NOSYS | Errno::PERM) => return hub.give_up(id, ended),
             Outcome::Refused(e) => ended.append(&mut refuse(hub, id, e)),
         }
-        ended.append(&mut look_at_values(hub, id));
+        ended.append(&mut end_suspected(hub, id));
         match array(hub, id) {
             Some(array) => Turn::Sleep(array, ended),
             None => Turn::Leave,
@@ -99,7 +108,7 @@ impl Futexes {
 fn deliver(hub: &mut Hub, words: &[Word], index: usize) -> Vec<Ended> {
     let place = words[index].place();
     let wakes = words[..=index].iter().filter(|w| w.place() == place).count() as u32;
-    let ended = hub.end_oldest(place, wakes).ended;
+    let ended: Vec<Ended> = hub.end_oldest(place, wakes).into_iter().map(|(_, ended)| ended).collect();
     let left = wakes - ended.len() as u32;
     if left > 0 {
         let _ = host::wake(place.0, left as i32, host::MATCH_ANY, words[index].flags);
@@ -107,7 +116,7 @@ fn deliver(hub: &mut Hub, words: &[Word], index: usize) -> Vec<Ended> {
     ended
 }
 
-/// Raises suspicions where values changed, ends the waits whose time is up, and those whose address cannot be read.
+/// Raises suspicions where values changed; ends waits whose address cannot be read.
 fn look_at_values(hub: &mut Hub, id: u64) -> Vec<Ended> {
     let now = time::now_ns(time::Clock::Monotonic);
     let mut over = Vec::new();
@@ -122,11 +131,19 @@ fn look_at_values(hub: &mut Hub, id: u64) -> Vec<Ended> {
                 Err(e) => over.push((*number, e.res())),
             }
         }
-        if let Some(suspicion) = wait.suspicion.filter(|s| s.until <= now) {
-            over.push((*number, suspicion.index as i32));
-        }
     }
     end(hub, over)
+}
+
+/// Ends the waits whose suspicion nothing has explained in time.
+fn end_suspected(hub: &mut Hub, id: u64) -> Vec<Ended> {
+    let suspected = hub.waits.iter().filter(|(_, w)| w.lane == id).filter_map(|(n, w)| w.suspicion.map(|s| (*n, s)));
+    let suspected: Vec<_> = suspected.collect();
+    if suspected.is_empty() {
+        return Vec::new();
+    }
+    let now = time::now_ns(time::Clock::Monotonic);
+    end(hub, suspected.into_iter().filter(|(_, s)| s.until <= now).map(|(n, s)| (n, s.index as i32)).collect())
 }
 
 fn end(hub: &mut Hub, over: Vec<(u64, i32)>) -> Vec<Ended> {
@@ -164,11 +181,11 @@ fn array(hub: &mut Hub, id: u64) -> Option<Array> {
 }
 
 impl Hub {
-    fn give_up(&mut self, id: u64) -> Turn {
+    fn give_up(&mut self, id: u64, ended: Vec<Ended>) -> Turn {
         self.missing = true;
         let numbers: Vec<u64> = self.waits.iter().filter(|(_, w)| w.lane == id).map(|(n, _)| *n).collect();
         let waits = numbers.into_iter().filter_map(|n| self.waits.remove(&n)).map(|w| (w.ring, w.key)).collect();
         self.lanes.remove(&id);
-        Turn::Missing(waits)
+        Turn::Missing(waits, ended)
     }
 }

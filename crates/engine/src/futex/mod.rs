@@ -81,8 +81,10 @@ pub struct Ended {
 
 /// What an in-ring wake found among the waits of rings.
 pub struct Served {
-    /// They have ended; the caller completes them.
-    pub ended: Vec<Ended>,
+    /// How many waits have ended.
+    pub count: u32,
+    /// Those of the ring that wakes, which completes them; lanes complete the others.
+    pub own: Vec<Ended>,
     /// How many ended waits on the word are still queued in the host, where they take wakes that are meant for others.
     pub stale: u32,
     /// Lanes to be told with [`Futexes::ring_bells`] once no more wakes follow.
@@ -97,7 +99,7 @@ struct Lane {
     words: usize,
     /// Words of waits that are gone, still queued in the host until the lane looks.
     stale: Vec<Place>,
-    /// Ended by others, to be completed by the lane.
+    /// Ended by wakes through other rings, to be completed by the lane.
     ended: Vec<Ended>,
 }
 
@@ -153,19 +155,20 @@ impl Hub {
         self.waits.iter().find_map(|(n, w)| w.words.iter().position(|word| word.place() == place).map(|i| (*n, i)))
     }
 
-    /// Ends the oldest waits on a word, at most `most`.
-    fn end_oldest(&mut self, place: Place, most: u32) -> Served {
-        let mut served = Served { ended: Vec::new(), stale: 0, lanes: Vec::new() };
-        while (served.ended.len() as u32) < most {
+    /// Ends the oldest waits on a word, at most `most`; each with its lane.
+    fn end_oldest(&mut self, place: Place, most: u32) -> Vec<(u64, Ended)> {
+        let mut ended = Vec::new();
+        while (ended.len() as u32) < most {
             let Some((number, index)) = self.oldest(place) else { break };
             let Some(wait) = self.take(number) else { break };
-            if !served.lanes.contains(&wait.lane) {
-                served.lanes.push(wait.lane);
-            }
-            served.ended.push(Ended { ring: wait.ring, key: wait.key, res: index as i32 });
+            ended.push((wait.lane, Ended { ring: wait.ring, key: wait.key, res: index as i32 }));
         }
-        served.stale = self.lanes.values().flat_map(|l| &l.stale).filter(|p| **p == place).count() as u32;
-        served
+        ended
+    }
+
+    /// Places on a word that nobody waits at, still queued in the host.
+    fn stale(&self, place: Place) -> u32 {
+        self.lanes.values().flat_map(|l| &l.stale).filter(|p| **p == place).count() as u32
     }
 }
 
@@ -215,10 +218,21 @@ impl Futexes {
         true
     }
 
-    /// Ends the oldest waits on a word, at most `most`, for a wake that comes through a ring.
-    pub fn serve(&self, place: Place, most: u32) -> Served {
+    /// Ends the oldest waits on a word, at most `most`, for a wake that comes through the ring of this id.
+    pub fn serve(&self, ring: u64, place: Place, most: u32) -> Served {
         let mut hub = self.hub.lock();
-        let served = hub.end_oldest(place, most);
+        let all = hub.end_oldest(place, most);
+        let (count, stale) = (all.len() as u32, hub.stale(place));
+        let mut served = Served { count, own: Vec::new(), stale, lanes: Vec::new() };
+        for (id, ended) in all {
+            if !served.lanes.contains(&id) {
+                served.lanes.push(id);
+            }
+            match hub.lanes.get_mut(&id) {
+                Some(lane) if ended.ring.id != ring => lane.ended.push(ended),
+                _ => served.own.push(ended),
+            }
+        }
         if let Ok(value) = user::read::<u32>(place.0) {
             hub.explain(place, value);
         }
@@ -229,15 +243,6 @@ impl Futexes {
     pub fn ring_bells(&self, lanes: &[u64]) {
         let mut hub = self.hub.lock();
         lanes.iter().for_each(|lane| hub.ring_bell(*lane));
-    }
-
-    /// Lets a lane complete what has ended: the caller holds another ring's lock.
-    pub fn complete_later(&self, ended: Ended) {
-        let mut hub = self.hub.lock();
-        if let Some(lane) = hub.lanes.values_mut().next() {
-            lane.ended.push(ended);
-            lane.ring_bell();
-        }
     }
 }
 

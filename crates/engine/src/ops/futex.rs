@@ -165,19 +165,13 @@ fn wake_all(ctx: &mut Ctx<'_>, word: &Word, mask: u32) -> Result<usize, Errno> {
     let Some(engine) = ctx.ring.engine.upgrade().filter(|_| mask != 0 && asked != 0) else { return host_wake(asked) };
     // A negative count wakes one, as in Linux.
     let most = asked.max(1);
-    let served = engine.futexes.serve(word.place(), most as u32);
-    let done = served.ended.len() as i32;
+    let ring = ctx.ring.clone();
+    let served = engine.futexes.serve(ring.id, word.place(), most as u32);
+    let done = served.count as i32;
     if done == 0 && served.stale == 0 {
         return host_wake(asked);
     }
-    let ring = ctx.ring.clone();
-    for ended in served.ended {
-        if ended.ring.id == ring.id {
-            ctx.with_state(|st| ring.finish_own_futex(st, &ended));
-        } else {
-            engine.futexes.complete_later(ended);
-        }
-    }
+    ctx.with_state(|st| served.own.iter().for_each(|ended| ring.finish_own_futex(st, ended)));
     let stale = served.stale as i32;
     // What has ended is still queued in the host and counted there.
     let woken = if done < most { host_wake((most - done).saturating_add(stale)) } else { Ok(served.stale as usize) };
