@@ -5,6 +5,7 @@ export DEBIAN_FRONTEND=noninteractive
 REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 TARGET=${CARGO_TARGET_DIR:-$REPO/target}
 export REPO TARGET
+command -v cargo >/dev/null || PATH=$PATH:$HOME/.cargo/bin
 
 # die MESSAGE: one line that says what is wrong and what to do.
 die() {
@@ -29,20 +30,34 @@ need_packages() {
         die "installing ${missing[*]} failed, see $TARGET/apt.log"
 }
 
-# phase NAME COMMAND...: runs a command and remembers how long it took.
+# phase NAME COMMAND...: runs a command and remembers how it went and how long it took. A
+# failed phase does not keep the next ones from running: `end_phases` reports it.
 PHASES=()
+FAILED=()
 phase() {
-    local name=$1 start=$SECONDS
+    local name=$1 start=$SECONDS result=passed
     shift
     echo "== $name"
-    "$@" || die "phase '$name' failed after $((SECONDS - start)) s"
-    PHASES+=("$(printf '%5d s  %s' $((SECONDS - start)) "$name")")
+    if ! "$@"; then
+        result=FAILED
+        FAILED+=("$name")
+        echo "== $name: FAILED" >&2
+    fi
+    PHASES+=("$(printf '%5d s  %-6s  %s' $((SECONDS - start)) $result "$name")")
 }
 
-# show_phases: prints the time each phase took.
-show_phases() {
-    echo "== time taken"
+# needed NAME COMMAND...: a phase without which the next ones make no sense.
+needed() {
+    phase "$@"
+    [ ${#FAILED[@]} -eq 0 ] || end_phases
+}
+
+# end_phases: prints how each phase went; exits with 1 if one failed.
+end_phases() {
+    echo "== phases"
     printf '%s\n' "${PHASES[@]}"
+    [ ${#FAILED[@]} -eq 0 ] || die "failed: $(printf '%s; ' "${FAILED[@]}")see the lines above"
+    exit 0
 }
 
 mkdir -p "$TARGET"

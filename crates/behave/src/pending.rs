@@ -32,7 +32,8 @@ impl Pending {
     /// The crate's list.
     pub fn load() -> Result<Pending, String> {
         let path = crate::golden::crate_dir().join("pending.txt");
-        let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let text =
+            std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         Pending::parse(&text)
     }
 
@@ -65,11 +66,14 @@ impl Pending {
 }
 
 fn compare_lines(entries: &[&Entry], kernel: &str, engine: &str, text: String) -> Verdict {
-    let rest = |s: &str| s.lines().filter(|l| !entries.iter().any(|e| e.covers(l))).collect::<Vec<_>>().join("\n");
+    let rest = |s: &str| {
+        s.lines().filter(|l| !entries.iter().any(|e| e.covers(l))).collect::<Vec<_>>().join("\n")
+    };
     if rest(kernel) != rest(engine) {
         return Verdict::Differs(text);
     }
-    let part = |e: &Entry, s: &str| s.lines().filter(|l| e.covers(l)).collect::<Vec<_>>().join("\n");
+    let part =
+        |e: &Entry, s: &str| s.lines().filter(|l| e.covers(l)).collect::<Vec<_>>().join("\n");
     let stale: Vec<String> =
         entries.iter().filter(|e| part(e, kernel) == part(e, engine)).map(|e| e.show()).collect();
     if !stale.is_empty() {

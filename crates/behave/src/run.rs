@@ -102,7 +102,9 @@ fn tempfile() -> Result<std::fs::File, String> {
 fn read_all(mut f: std::fs::File) -> Result<String, String> {
     use std::io::Seek;
     let mut bytes = Vec::new();
-    f.rewind().and_then(|()| f.read_to_end(&mut bytes)).map_err(|e| format!("read answers: {e}"))?;
+    f.rewind()
+        .and_then(|()| f.read_to_end(&mut bytes))
+        .map_err(|e| format!("read answers: {e}"))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

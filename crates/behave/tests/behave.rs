@@ -17,11 +17,14 @@ fn main() {
     // Timing answers need the machine for themselves.
     args.test_threads = Some(1);
     let live = run::kernel_has_io_uring() && run::kernel_is_golden_series();
-    let pending: &'static Pending = Box::leak(Box::new(Pending::load().unwrap_or_else(|e| panic!("{e}"))));
+    let pending: &'static Pending =
+        Box::leak(Box::new(Pending::load().unwrap_or_else(|e| panic!("{e}"))));
     let mut trials = vec![Trial::test("pending_names_exist", || no_unknown(pending))];
     for s in scenarios::all() {
         trials.push(Trial::ignorable_test(format!("kernel::{}", s.name), move || kernel(s, live)));
-        trials.push(Trial::ignorable_test(format!("engine::{}", s.name), move || engine(s, live, pending)));
+        trials.push(Trial::ignorable_test(format!("engine::{}", s.name), move || {
+            engine(s, live, pending)
+        }));
     }
     libtest_mimic::run(&args, trials).exit();
 }
@@ -56,7 +59,11 @@ fn kernel(s: &Scenario, live: bool) -> Result<Completion, Failed> {
 }
 
 fn engine(s: &Scenario, live: bool, pending: &Pending) -> Result<Completion, Failed> {
-    let oracle = if live { run::scenario(behave(), s.name, s.seconds, On::Kernel)? } else { golden::load(s.name)? };
+    let oracle = if live {
+        run::scenario(behave(), s.name, s.seconds, On::Kernel)?
+    } else {
+        golden::load(s.name)?
+    };
     let answer = run::scenario(behave(), s.name, s.seconds, On::Engine)?;
     match pending.compare(s.name, &oracle, &answer) {
         Verdict::Same => Ok(Completion::Completed),

@@ -37,7 +37,8 @@ mod tests {
 
     #[test]
     fn usage_errors_fit_on_one_line() {
-        let text = "error: unexpected argument '-x' found\n\n  tip: a\n   b\n\nUsage: anyring\n\nFor more";
+        let text =
+            "error: unexpected argument '-x' found\n\n  tip: a\n   b\n\nUsage: anyring\n\nFor more";
         let failure = Failure::usage(text);
         assert_eq!(
             failure.message,

@@ -3,7 +3,7 @@
 //! `no_main`, because the standard library's start-up changes what `run` must hand on to the
 //! program as it found it: it ignores SIGPIPE, and opens closed standard descriptors.
 
-#![no_main]
+#![cfg_attr(not(test), no_main)]
 
 mod child;
 mod doctor;
@@ -70,6 +70,7 @@ fn choices() -> impl TypedValueParser<Value = Choice> {
         .map(|name| Choice::parse(name.as_bytes()).unwrap_or(Choice::Auto))
 }
 
+#[cfg_attr(test, allow(dead_code))]
 fn main_with(args: impl Iterator<Item = OsString>) -> Result<(), Failure> {
     match Cli::try_parse_from(args) {
         Ok(Cli { command: Command::Run(request) }) => Err(run::run(request)),
@@ -85,6 +86,7 @@ fn main_with(args: impl Iterator<Item = OsString>) -> Result<(), Failure> {
 }
 
 /// Called by the C library's start-up.
+#[cfg(not(test))]
 #[no_mangle]
 pub extern "C" fn main(_argc: libc::c_int, _argv: *const *const libc::c_char) -> libc::c_int {
     match main_with(std::env::args_os()) {

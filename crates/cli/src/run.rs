@@ -8,6 +8,7 @@ use crate::child::{self, Outcome};
 use crate::failure::Failure;
 use crate::{features, library, uring, Run};
 use anyring_engine::Errno;
+use anyring_engine::Policy;
 use anyring_front::program::{judge_at, Kind, Verdict};
 use anyring_front::settings::{self, Choice};
 use std::ffi::{CStr, CString, OsStr, OsString};
@@ -24,19 +25,37 @@ pub fn run(request: Run) -> Failure {
     }
 }
 
+fn check_policy(list: &str) -> Result<(), Failure> {
+    match Policy::parse(list.as_bytes()) {
+        Ok(_) => Ok(()),
+        Err(item) => {
+            let item = String::from_utf8_lossy(item);
+            Err(Failure::own(format!(
+                "policy '{item}' is not understood; there is {}",
+                Policy::HELP
+            )))
+        }
+    }
+}
+
 fn prepare(request: Run) -> Result<Vec<CString>, Failure> {
-    settings::check_policy(request.policy.as_deref().unwrap_or("")).map_err(Failure::own)?;
+    check_policy(request.policy.as_deref().unwrap_or(""))?;
     let stats = request.stats.as_deref().map(stats_file).transpose()?;
     let name = &request.program[0];
     let path = find_program(name)?;
     let verdict = judge(name, &path)?;
+    // Under a filter of ours already: it stays, whatever is chosen now.
+    let nested = std::env::var_os(OsStr::from_bytes(settings::FILTER.to_bytes())).is_some();
     let takes_over = match request.engine {
+        _ if nested => true,
         Choice::User => true,
         Choice::Kernel => false,
         Choice::Auto => !uring::try_setup().works(),
     };
     if takes_over {
         check_coverable(name, verdict)?;
+    }
+    if takes_over && !nested {
         check_trap()?;
     }
     set(settings::ENGINE, request.engine.name());
@@ -131,7 +150,7 @@ fn executable(path: &OsStr) -> Result<CString, Errno> {
 }
 
 fn failure_of(name: &OsStr, errno: Errno) -> Failure {
-    let message = format!("cannot run '{}': {}", name.display(), text_of_errno(errno));
+    let message = format!("cannot run '{}': {}", name.to_string_lossy(), text_of_errno(errno));
     if errno == Errno::NOENT {
         Failure::not_found(message)
     } else {
@@ -150,11 +169,11 @@ fn judge(name: &OsStr, path: &CStr) -> Result<Verdict, Failure> {
 
 /// A program the library cannot be loaded into would die of its first io_uring call.
 fn check_coverable(name: &OsStr, verdict: Verdict) -> Result<(), Failure> {
-    let name = name.display();
+    let name = name.to_string_lossy();
     let why = match verdict {
         Verdict { secure: true, .. } => {
             "is set-user-id, set-group-id or has file capabilities, which turns LD_PRELOAD off; \
-             run it as the user it would become"
+             put 'setpriv --no-new-privs' before anyring to run it without those privileges"
         }
         Verdict { kind: Kind::Static, .. } => {
             "is statically linked, so the preload library cannot be loaded into it; use a \

@@ -57,7 +57,12 @@ impl Inner {
             next_id: AtomicU64::new(1),
             workers: AtomicU32::new(0),
             workers_max: AtomicU32::new(0),
-            retired: Lock::new(Retired { rings: 0, overflow: 0, wakeups: 0, ops: Box::new([OpCount::default(); op::COUNT]) }),
+            retired: Lock::new(Retired {
+                rings: 0,
+                overflow: 0,
+                wakeups: 0,
+                ops: Box::new([OpCount::default(); op::COUNT]),
+            }),
         }
     }
 
@@ -187,26 +192,34 @@ impl Inner {
         }
     }
 
-    /// See [`crate::Engine::watch`].
-    pub fn watch(&self, fd: i32) {
-        let l = self.config.fds;
-        if !(l.ring_base..l.ring_end).contains(&fd) && self.rings.lock().len() == 0 {
-            return;
-        }
-        let Some(ring) = self.ring(fd) else { return };
+    /// Marks a ring as part of a poll set; takes no ring's state lock.
+    pub fn watch(&self, fd: i32) -> Option<Arc<Ring>> {
+        let ring = self.ring(fd)?;
         if !ring.watched.swap(true, Ordering::AcqRel) {
             self.watched.fetch_add(1, Ordering::Relaxed);
         }
         ring.refresh_readiness();
         ring.show_ready();
-        ring.look_for_work();
         ring.attend();
+        Some(ring)
+    }
+
+    /// Rings that poll a ring's descriptor learn of its CQEs before the call returns, as they do from the kernel.
+    pub fn serve_watchers(&self, watched: &Arc<Ring>) {
+        for ring in self.all_rings() {
+            if !Arc::ptr_eq(&ring, watched) && !ring.defers() && ring.has_armed() {
+                ring.look_for_work();
+            }
+        }
     }
 
     /// See [`crate::Engine::stats`].
     pub fn stats(&self) -> Stats {
         let mut sums = [OpCount::default(); op::COUNT];
-        let mut stats = Stats { workers_max: self.workers_max.load(Ordering::Relaxed) as u64, ..Stats::default() };
+        let mut stats = Stats {
+            workers_max: self.workers_max.load(Ordering::Relaxed) as u64,
+            ..Stats::default()
+        };
         let mut seen = Vec::new();
         for ring in self.all_rings() {
             if seen.contains(&ring.id) {

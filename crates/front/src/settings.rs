@@ -54,31 +54,9 @@ pub fn value_of<'a>(entry: &'a [u8], name: &CStr) -> Option<&'a [u8]> {
     rest.strip_prefix(b"=")
 }
 
-/// Splits `NAME=VALUE,...` into pairs.
-pub fn check_policy(list: &str) -> Result<Vec<(&str, &str)>, String> {
-    let mut pairs = Vec::new();
-    for item in list.split(',').filter(|item| !item.is_empty()) {
-        match item.split_once('=') {
-            Some((name, value)) if !name.is_empty() && !value.is_empty() => {
-                pairs.push((name, value));
-            }
-            _ => return Err(format!("policy '{item}' is not NAME=VALUE")),
-        }
-    }
-    Ok(pairs)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn policy_lists_are_split() {
-        assert_eq!(check_policy("a=1,b=x"), Ok(vec![("a", "1"), ("b", "x")]));
-        assert_eq!(check_policy(""), Ok(vec![]));
-        assert!(check_policy("a").unwrap_err().contains("'a' is not NAME=VALUE"));
-        assert!(check_policy("a=1,=2").unwrap_err().contains("'=2'"));
-    }
 
     #[test]
     fn a_value_belongs_to_the_whole_name() {

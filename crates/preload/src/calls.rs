@@ -43,10 +43,10 @@ pub fn io_uring(nr: i64, a: [usize; 6], caller: &Caller) -> isize {
     raw(result)
 }
 
-/// Whether a call with these arguments names a descriptor of the ring range: what the
-/// filter asks.
+/// Whether a call with these arguments names a descriptor that may be a ring: what the filter
+/// asks, and rings that dup2 put outside its range.
 pub fn names_ring_range(nr: i64, a: [usize; 6]) -> bool {
-    let ring = |i: usize| state::in_ring_range(a[i] as i32);
+    let ring = |i: usize| state::may_be_ring(a[i] as i32);
     match nr {
         libc::SYS_close | libc::SYS_dup | libc::SYS_fcntl => ring(0),
         libc::SYS_dup2 | libc::SYS_dup3 => ring(0) || ring(1),
@@ -87,12 +87,7 @@ fn close(engine: Option<&Engine>, fd: i32) -> isize {
 }
 
 /// `None` if `fd` is no ring.
-fn duplicate(
-    engine: Option<&Engine>,
-    fd: i32,
-    to: Option<i32>,
-    cloexec: bool,
-) -> Option<isize> {
+fn duplicate(engine: Option<&Engine>, fd: i32, to: Option<i32>, cloexec: bool) -> Option<isize> {
     engine?.dup(fd, to, cloexec).map(raw)
 }
 
@@ -113,6 +108,9 @@ fn dup_onto(engine: Option<&Engine>, nr: i64, a: [usize; 6], cloexec: bool) -> i
         return valid;
     }
     if let Some(result) = duplicate(engine, old, Some(new), cloexec) {
+        if result >= 0 && !state::in_ring_range(new) {
+            state::process().low_rings.store(true, Relaxed);
+        }
         return result;
     }
     if let Some(engine) = engine.filter(|engine| engine.is_ring(new)) {
@@ -141,7 +139,6 @@ fn epoll_ctl(engine: Option<&Engine>, a: [usize; 6]) -> isize {
 pub fn watch(engine: Option<&Engine>, fd: i32) {
     if let Some(engine) = engine.filter(|engine| engine.is_ring(fd)) {
         engine.watch(fd);
-        state::process().watched.store(true, Relaxed);
     }
 }
 

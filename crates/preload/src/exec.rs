@@ -289,7 +289,11 @@ pub fn for_each_candidate(name: &CStr, mut f: impl FnMut(&CStr) -> bool) {
     // SAFETY: the name is a C string, and the value is used before the program can change it.
     let list = unsafe {
         let value = libc::getenv(c"PATH".as_ptr());
-        if value.is_null() { c"/bin:/usr/bin" } else { CStr::from_ptr(value) }
+        if value.is_null() {
+            c"/bin:/usr/bin"
+        } else {
+            CStr::from_ptr(value)
+        }
     };
     let name = name.to_bytes();
     let mut path = [0u8; libc::PATH_MAX as usize];

@@ -13,7 +13,7 @@ fn on_ring_range(nr: i64, a: [usize; 6]) -> isize {
 }
 
 fn is_ours(fd: c_int) -> bool {
-    state::active() && state::in_ring_range(fd)
+    state::active() && state::may_be_ring(fd)
 }
 
 /// `close(2)`
@@ -28,6 +28,11 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
     if report::owns(fd) {
         sys::set_errno(libc::EBADF);
         return -1;
+    }
+    if !next::ready() {
+        // SAFETY: takes no pointer.
+        return to_libc(unsafe { sys::call6(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) })
+            as c_int;
     }
     // SAFETY: takes no pointer.
     unsafe { next::close(fd) }
@@ -137,6 +142,12 @@ pub unsafe extern "C" fn mmap(
         let a = [addr as usize, len, prot, flags, fd as usize, offset as usize];
         return on_ring_range(libc::SYS_mmap, a) as *mut c_void;
     }
+    if !next::ready() {
+        let (prot, flags) = (prot as usize, flags as usize);
+        let a = [addr as usize, len, prot, flags, fd as usize, offset as usize];
+        // SAFETY: the caller's.
+        return to_libc(unsafe { sys::call6(libc::SYS_mmap, a) }) as *mut c_void;
+    }
     // SAFETY: the caller's.
     unsafe { next::mmap(addr, len, prot, flags, fd, offset) }
 }
@@ -201,7 +212,7 @@ pub fn close_all(first: c_uint, last: c_uint, flags: c_int) -> isize {
     let layout = state::layout();
     let (private, base) = (layout.private_min as c_uint, layout.ring_base as c_uint);
     let end = layout.ring_end as c_uint;
-    let below = kernels_part(first, last.min(private - 1), flags);
+    let below = around_report(first, last.min(private - 1), flags);
     if below < 0 {
         return below;
     }
@@ -221,7 +232,7 @@ pub fn close_all(first: c_uint, last: c_uint, flags: c_int) -> isize {
 
 fn around_report(first: c_uint, last: c_uint, flags: c_int) -> isize {
     let Some(own) = report::descriptor().filter(|own| (first..=last).contains(own)) else {
-        return kernels(first, last, flags);
+        return kernels_part(first, last, flags);
     };
     let below = kernels_part(first, own - 1, flags);
     let above = kernels_part(own + 1, last, flags);

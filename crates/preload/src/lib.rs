@@ -12,6 +12,7 @@
 //! |---|---|
 //! | [`start`] | the constructor: who answers |
 //! | [`trap`], [`program_sigsys`] | the SIGSYS handler; the program's own |
+//! | [`rewrite`], [`maps`] | hot sites call the engine without a trap |
 //! | [`calls`] | what each call means, whichever way it came |
 //! | [`state`], [`tls`] | what the process and the thread know |
 //! | [`syscall`], [`rings`], [`fds`], [`waits`] | interposed: calls that lead to the engine |
@@ -40,10 +41,12 @@ mod fds;
 mod ids;
 mod limits;
 mod lock;
+mod maps;
 mod masks;
 mod next;
 mod program_sigsys;
 mod report;
+mod rewrite;
 mod rings;
 mod spawn;
 mod start;

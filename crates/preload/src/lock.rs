@@ -18,7 +18,8 @@ pub struct Held<'a>(&'a Lock);
 impl Lock {
     /// Takes the lock. Acquire: what the last holder wrote is visible.
     pub fn hold(&self) -> Held<'_> {
-        let swap = |old, new| self.0.compare_exchange(old, new, Ordering::Acquire, Ordering::Relaxed);
+        let swap =
+            |old, new| self.0.compare_exchange(old, new, Ordering::Acquire, Ordering::Relaxed);
         for _ in 0..SPINS {
             if swap(FREE, HELD).is_ok() {
                 return Held(self);

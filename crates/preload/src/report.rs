@@ -1,13 +1,13 @@
 //! The line of statistics a process appends to ANYRING_STATS when it ends.
 //!
 //! The file is opened at start, since a program may change its user or its root later; the
-//! descriptor is kept among the engine's. If it was closed all the same, the file is opened
-//! again. A process that made no io_uring call writes nothing. One that executes another
+//! descriptor is kept just below the engine's, which a forked child closes. If it was closed all
+//! the same, the file is opened again. A process that made no io_uring call writes nothing. One that executes another
 //! program writes before that; if exec then fails it writes again at its end, with the sums
 //! of both: of a process's lines the last one counts.
 
-use crate::sys::{self, SignalsOff};
 use crate::state;
+use crate::sys::{self, SignalsOff};
 use anyring_engine::Stats;
 use core::fmt::Write;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering::Relaxed, Ordering::*};
@@ -18,6 +18,9 @@ static DEVICE: AtomicU64 = AtomicU64::new(0);
 /// The path, with its terminator.
 static PATH: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 
+/// How far below the engine's descriptors ours is looked for.
+const ROOM: i32 = 16;
+
 /// Opens the file. Called by the constructor.
 pub fn open(path: Option<&[u8]>, private_min: i32) {
     let Some(path) = path.filter(|path| !path.is_empty()) else { return };
@@ -27,7 +30,7 @@ pub fn open(path: Option<&[u8]>, private_min: i32) {
         sys::complain(&[b"cannot write statistics to '", path, b"'"]);
         return;
     }
-    let high = move_up(low, private_min);
+    let high = move_up(low, private_min - ROOM);
     let stat = stat_of(high);
     INODE.store(stat.st_ino, Relaxed);
     DEVICE.store(stat.st_dev, Relaxed);
@@ -210,7 +213,8 @@ mod tests {
             Stats { rings: 1, ops: vec![read, nop], overflow: 2, wakeups: 3, workers_max: 4 };
         let mut line = String::new();
         format(&mut line, b"a\"b\\c\n\xff", "user", [7, 8], &stats);
-        let counts = "{\"submitted\":5,\"posted\":4,\"inline\":3,\"polled\":2,\"worker\":1,\"aio\":0}";
+        let counts =
+            "{\"submitted\":5,\"posted\":4,\"inline\":3,\"polled\":2,\"worker\":1,\"aio\":0}";
         assert_eq!(
             line,
             format!(

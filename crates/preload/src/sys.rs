@@ -85,7 +85,8 @@ impl Drop for SignalsOff {
 
 /// Anonymous private memory; 0 if there is none.
 pub fn map(len: usize) -> usize {
-    let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    let (prot, flags) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     let args = [0, len, prot as usize, flags as usize, usize::MAX, 0];
     // SAFETY: a new mapping, of which the kernel chooses the place.
     let at = unsafe { call6(libc::SYS_mmap, args) };

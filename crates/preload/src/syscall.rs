@@ -133,9 +133,7 @@ unsafe fn active_call(nr: i64, a: [usize; 6]) -> isize {
         match nr {
             libc::SYS_rt_sigprocmask => to_libc(masks::raw_sigprocmask(a)),
             libc::SYS_rt_sigaction => to_libc(actions::raw_sigaction(a)),
-            libc::SYS_close_range => {
-                to_libc(fds::close_all(a[0] as u32, a[1] as u32, a[2] as i32))
-            }
+            libc::SYS_close_range => to_libc(fds::close_all(a[0] as u32, a[1] as u32, a[2] as i32)),
             libc::SYS_close if report::owns(a[0] as i32) => to_libc(-(libc::EBADF as isize)),
             libc::SYS_getrlimit => limits::getrlimit(a[0] as u32, a[1] as _) as isize,
             libc::SYS_setrlimit => limits::setrlimit(a[0] as u32, a[1] as _) as isize,

@@ -11,7 +11,7 @@
 use crate::program_sigsys;
 use crate::state;
 use crate::sys::{self, SIGSYS_BIT};
-use crate::{calls, exit};
+use crate::{calls, exit, rewrite};
 use anyring_engine::Caller;
 use anyring_front::filter::TAG;
 use core::arch::global_asm;
@@ -161,6 +161,9 @@ fn answer_io_uring(nr: i64, a: [usize; 6], uc: &mut libc::ucontext_t) -> isize {
         return -(libc::ENOSYS as isize);
     }
     process.traps.fetch_add(1, Relaxed);
+    if nr == anyring_uapi::NR_ENTER {
+        rewrite::count(uc.uc_mcontext.gregs[libc::REG_RIP as usize] as usize);
+    }
     let tid = sys::gettid();
     exit::announce_thread_once(tid);
     calls::io_uring(nr, a, &Caller { tid, mask: Some(*mask_of(uc) & !SIGSYS_BIT) })

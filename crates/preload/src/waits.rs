@@ -8,14 +8,12 @@ use crate::masks::with_stripped;
 use crate::sys::SignalsOff;
 use crate::{calls, next, state};
 use core::ffi::c_int;
-use core::sync::atomic::Ordering::Relaxed;
 use libc::{epoll_event, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
 
 /// Before a wait.
 pub fn refresh() {
-    let process = state::process();
-    if process.watched.load(Relaxed) {
-        if let Some(engine) = process.engine() {
+    if let Some(engine) = state::process().engine() {
+        if engine.has_watched() {
             let _signals = SignalsOff::new();
             engine.refresh_readiness();
         }
@@ -32,7 +30,7 @@ pub unsafe fn prepare_poll(fds: *const pollfd, n: nfds_t) {
             for i in 0..n as usize {
                 // SAFETY: the caller's.
                 let fd = unsafe { (*fds.add(i)).fd };
-                if state::in_ring_range(fd) {
+                if state::may_be_ring(fd) {
                     let _signals = SignalsOff::new();
                     calls::watch(Some(engine), fd);
                 }

@@ -60,7 +60,14 @@ impl Child {
         // It is still to be waited for afterwards.
         let mut info = std::mem::MaybeUninit::<libc::siginfo_t>::uninit();
         // SAFETY: room for one siginfo.
-        unsafe { libc::waitid(libc::P_PID, c.pid as u32, info.as_mut_ptr(), libc::WEXITED | libc::WNOWAIT) };
+        unsafe {
+            libc::waitid(
+                libc::P_PID,
+                c.pid as u32,
+                info.as_mut_ptr(),
+                libc::WEXITED | libc::WNOWAIT,
+            )
+        };
         c
     }
 }
@@ -142,7 +149,9 @@ fn waitid_kinds(cx: &mut Cx) {
     r.wait(1, 2000);
     cx.say("ends", r.cqes_sorted());
     let (c, i) = (Child::new(), room());
-    for (what, signal, option) in [("stop", libc::SIGSTOP, libc::WSTOPPED), ("continue", libc::SIGCONT, libc::WCONTINUED)] {
+    for (what, signal, option) in
+        [("stop", libc::SIGSTOP, libc::WSTOPPED), ("continue", libc::SIGCONT, libc::WCONTINUED)]
+    {
         r.push(waitid(P_PID, c.pid, option as u32 | EXITED, i).ud(1));
         cx.say("alive", r.brief(1));
         // SAFETY: a child of this process.
@@ -202,7 +211,11 @@ fn waitid_cancel(cx: &mut Cx) {
             r.submit();
             r.push(cancel(1, 2).opf(1));
             cx.say("cancelled, ALL", r.go_sorted(2));
-            r.push(waitid(which, if which == P_PID { c.pid } else { 0 }, EXITED, room()).ud(1).flags(IO_LINK));
+            r.push(
+                waitid(which, if which == P_PID { c.pid } else { 0 }, EXITED, room())
+                    .ud(1)
+                    .flags(IO_LINK),
+            );
             r.push(link_timeout(mem::ms(20), 2));
             cx.say("link timeout", r.go_sorted(2));
         }
@@ -234,7 +247,8 @@ fn thread_wake(w: &AtomicU32, count: i32) -> i64 {
 }
 
 fn waitv(words: &[(&AtomicU32, u64)], flags: u32) -> Q {
-    let list: Vec<[u64; 3]> = words.iter().map(|(w, v)| [*v, w.as_ptr() as u64, u64::from(flags)]).collect();
+    let list: Vec<[u64; 3]> =
+        words.iter().map(|(w, v)| [*v, w.as_ptr() as u64, u64::from(flags)]).collect();
     q(op::FUTEX_WAITV).fd(0).addr(at(Vec::leak(list))).len(words.len() as u32)
 }
 
@@ -295,10 +309,12 @@ fn futex_wake_counts(cx: &mut Cx) {
     let mine = r.collect(3).iter().filter(|c| c.user_data != 99).count();
     cx.say("all", other.collect(3).len() + mine);
     let threads: Vec<_> = (0..2)
-        .map(|_| std::thread::spawn(move || {
-            // SAFETY: a leaked word.
-            unsafe { libc::syscall(libc::SYS_futex, w.as_ptr(), 128, 0, 0, 0, 0) }
-        }))
+        .map(|_| {
+            std::thread::spawn(move || {
+                // SAFETY: a leaked word.
+                unsafe { libc::syscall(libc::SYS_futex, w.as_ptr(), 128, 0, 0, 0, 0) }
+            })
+        })
         .collect();
     sys::sleep_ms(50);
     r.push(wait_on(w, 0).ud(1));
@@ -401,7 +417,11 @@ fn futex_bad(cx: &mut Cx) {
 fn futex_cancel(cx: &mut Cx) {
     cx.both_setups(|cx, flags| {
         let (r, w) = (Ring::new(8, flags), word(0));
-        let kinds = [("wait", wait_on(w, 0)), ("masked", wait_on(w, 0).addr3(1)), ("waitv", waitv(&[(w, 0)], 130))];
+        let kinds = [
+            ("wait", wait_on(w, 0)),
+            ("masked", wait_on(w, 0).addr3(1)),
+            ("waitv", waitv(&[(w, 0)], 130)),
+        ];
         for (what, ask) in kinds {
             r.push(ask.ud(1));
             cx.say(what, r.brief(1));

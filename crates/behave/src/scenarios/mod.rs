@@ -4,23 +4,30 @@ use crate::scenario::Scenario;
 
 mod async_waits;
 mod cancels;
+mod direct;
 mod drain;
 mod eventfds;
 mod fd_ops;
+mod fs;
 mod issuer;
 mod kbufs;
 mod link_timeouts;
 mod links;
 mod matrix;
 mod matrix_base;
+mod net;
 mod overflow;
 mod polls;
 mod regions;
 mod resources;
+mod rw;
 mod setup;
+mod splice;
+mod sqpoll;
 mod submit;
 mod timeouts;
 mod waits;
+mod workers;
 
 const TOPICS: &[&[Scenario]] = &[
     setup::SCENARIOS,
@@ -37,6 +44,13 @@ const TOPICS: &[&[Scenario]] = &[
     eventfds::SCENARIOS,
     kbufs::SCENARIOS,
     resources::SCENARIOS,
+    rw::SCENARIOS,
+    fs::SCENARIOS,
+    net::SCENARIOS,
+    splice::SCENARIOS,
+    sqpoll::SCENARIOS,
+    direct::SCENARIOS,
+    workers::SCENARIOS,
     fd_ops::SCENARIOS,
     regions::SCENARIOS,
     async_waits::SCENARIOS,

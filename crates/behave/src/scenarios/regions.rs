@@ -52,14 +52,24 @@ fn clone_all(cx: &mut Cx) {
     cx.say("from one without", clone_from(&Ring::new(8, 0), src.fd, CloneBuffers::default()));
     cx.say("unregister", res(dst.reg(UNREGISTER_BUFFERS, 0, 0)));
     let sparse = Ring::new(8, 0);
-    sparse.reg(BUFFERS2, leak(RsrcRegister { nr: 2, flags: RSRC_SPARSE, ..Default::default() }), 32);
+    sparse.reg(
+        BUFFERS2,
+        leak(RsrcRegister { nr: 2, flags: RSRC_SPARSE, ..Default::default() }),
+        32,
+    );
     cx.say("of empty slots", clone_from(&dst, sparse.fd, CloneBuffers::default()));
     cx.say("slots", slots(&dst, &at, 2));
 }
 
 fn clone_ranges(cx: &mut Cx) {
     let ((src, at), dst) = (buffers(4), Ring::new(8, 0));
-    let c = |src_off, dst_off, nr, flags| CloneBuffers { src_off, dst_off, nr, flags, ..Default::default() };
+    let c = |src_off, dst_off, nr, flags| CloneBuffers {
+        src_off,
+        dst_off,
+        nr,
+        flags,
+        ..Default::default()
+    };
     cx.say("two, to 1", clone_from(&dst, src.fd, c(2, 1, 2, 0)));
     cx.say("slots", slots(&dst, &at, 5));
     cx.say("replace 0", clone_from(&dst, src.fd, c(0, 0, 1, CLONE_DST_REPLACE)));
@@ -100,15 +110,27 @@ fn clone_bad(cx: &mut Cx) {
     cx.say("register the source", res(dst.reg(RING_FDS, index, 1)));
     // SAFETY: leaked memory, filled by the call.
     let got = unsafe { (index as *const u32).read_volatile() };
-    cx.say("by index", clone_from(&dst, got as i32, CloneBuffers { flags: CLONE_SRC_REGISTERED, ..c(0, 0, 0) }));
+    cx.say(
+        "by index",
+        clone_from(&dst, got as i32, CloneBuffers { flags: CLONE_SRC_REGISTERED, ..c(0, 0, 0) }),
+    );
 }
 
 fn clone_tags(cx: &mut Cx) {
     let (src, dst, page) = (Ring::new(8, 0), Ring::new(8, 0), sys::pages(4096) as usize);
-    let tagged = RsrcRegister { nr: 1, flags: 0, resv2: 0, data: mem::iovecs(&[(page, 4096)]) as u64, tags: leak(77u64) as u64 };
+    let tagged = RsrcRegister {
+        nr: 1,
+        flags: 0,
+        resv2: 0,
+        data: mem::iovecs(&[(page, 4096)]) as u64,
+        tags: leak(77u64) as u64,
+    };
     cx.say("tagged", res(src.reg(BUFFERS2, leak(tagged), 32)));
     cx.say("clone", clone_from(&dst, src.fd, CloneBuffers::default()));
-    cx.say("clone over it", clone_from(&src, src.fd, CloneBuffers { flags: CLONE_DST_REPLACE, ..Default::default() }));
+    cx.say(
+        "clone over it",
+        clone_from(&src, src.fd, CloneBuffers { flags: CLONE_DST_REPLACE, ..Default::default() }),
+    );
     src.enter(0, 0, enter::GETEVENTS);
     cx.say("told", src.cqes());
     dst.reg(UNREGISTER_BUFFERS, 0, 0);
@@ -121,7 +143,8 @@ fn clone_tags(cx: &mut Cx) {
 
 fn region(r: &Ring, d: RegionDesc, flags: u64) -> (String, RegionDesc) {
     let at = leak(d);
-    let got = res(r.reg(MEM_REGION, leak(MemRegionReg { region: at as u64, flags, resv: [0; 2] }), 1));
+    let got =
+        res(r.reg(MEM_REGION, leak(MemRegionReg { region: at as u64, flags, resv: [0; 2] }), 1));
     // SAFETY: leaked memory of that type.
     (got, unsafe { (at as *const RegionDesc).read_volatile() })
 }
@@ -152,7 +175,9 @@ fn region_bad(cx: &mut Cx) {
     cx.say("id", ask(RegionDesc { id: 1, ..good }, 0, false));
     cx.say("offset", ask(RegionDesc { mmap_offset: 4096, ..good }, 0, false));
     cx.say("reserved", ask(RegionDesc { resv: [0, 1, 0, 0], ..good }, 0, false));
-    let read_only = sys::mmap(-1, 4096, libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, 0).expect("memory");
+    let read_only =
+        sys::mmap(-1, 4096, libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, 0)
+            .expect("memory");
     cx.say("read-only", ask(of_user(read_only as usize, 4096), 0, false));
     let r = Ring::new(8, 0);
     cx.say("first", region(&r, good, 0).0);
@@ -172,10 +197,14 @@ fn region_own(cx: &mut Cx) {
     cx.say("mapped before", map(4096, 0x2000_0000).map_or_else(res, |_| "ok".into()));
     let (got, d) = region(&r, RegionDesc { size: 8192, ..Default::default() }, MEM_REGION_WAIT_ARG);
     cx.say("register", got);
-    cx.say("description", format!("{:#x} {} {} {:#x}", d.user_addr, d.size, d.flags, d.mmap_offset));
+    cx.say(
+        "description",
+        format!("{:#x} {} {} {:#x}", d.user_addr, d.size, d.flags, d.mmap_offset),
+    );
     r.reg(ENABLE_RINGS, 0, 0);
     let at = map(8192, d.mmap_offset).expect("mapped");
-    let wait = RegWait { ts: Timespec { sec: 0, nsec: 1000 }, flags: REG_WAIT_TS, ..Default::default() };
+    let wait =
+        RegWait { ts: Timespec { sec: 0, nsec: 1000 }, flags: REG_WAIT_TS, ..Default::default() };
     for offset in [0, 4096 - 64, 4096, 8192 - 64] {
         // SAFETY: the mapping has room there.
         unsafe { ((at + offset) as *mut RegWait).write_volatile(wait) };
@@ -183,7 +212,11 @@ fn region_own(cx: &mut Cx) {
     }
     let user = Ring::new(8, 0);
     region(&user, of_user(sys::pages(4096) as usize, 4096), 0);
-    cx.say("mapping the program's own", sys::mmap(user.fd, 4096, rw, libc::MAP_SHARED, 0x2000_0000).map_or_else(res, |_| "ok".into()));
+    cx.say(
+        "mapping the program's own",
+        sys::mmap(user.fd, 4096, rw, libc::MAP_SHARED, 0x2000_0000)
+            .map_or_else(res, |_| "ok".into()),
+    );
 }
 
 const REG: u32 = enter::GETEVENTS | enter::EXT_ARG | enter::EXT_ARG_REG;
@@ -211,7 +244,11 @@ fn reg_wait(cx: &mut Cx) {
     cx.say("took its time", (30..200).contains(&took));
     put(page, 63, RegWait { ts: ts(1), flags: REG_WAIT_TS, ..Default::default() });
     cx.say("the last one", res(r.enter_arg(0, 1, REG, 63 * 64, 64)));
-    put(page, 1, RegWait { ts: ts(5), flags: REG_WAIT_TS, min_wait_usec: 1000, ..Default::default() });
+    put(
+        page,
+        1,
+        RegWait { ts: ts(5), flags: REG_WAIT_TS, min_wait_usec: 1000, ..Default::default() },
+    );
     r.push(nop(1));
     cx.say("submit, min wait", res(r.enter_arg(1, 2, REG, 64, 64)));
     cx.say("cqes", r.cqes());
@@ -220,13 +257,24 @@ fn reg_wait(cx: &mut Cx) {
     cx.say("without a time", res(r.enter_arg(1, 1, REG, 128, 64)));
     cx.say("cqes", r.cqes());
     let mask = leak(0u64) as u64;
-    put(page, 3, RegWait { ts: ts(1), flags: REG_WAIT_TS, sigmask: mask, sigmask_sz: 8, ..Default::default() });
+    put(
+        page,
+        3,
+        RegWait {
+            ts: ts(1),
+            flags: REG_WAIT_TS,
+            sigmask: mask,
+            sigmask_sz: 8,
+            ..Default::default()
+        },
+    );
     cx.say("a mask", res(r.enter_arg(0, 1, REG, 192, 64)));
 }
 
 fn reg_wait_bad(cx: &mut Cx) {
     let (r, page) = waiting_ring();
-    let w = RegWait { ts: Timespec { sec: 0, nsec: 1000 }, flags: REG_WAIT_TS, ..Default::default() };
+    let w =
+        RegWait { ts: Timespec { sec: 0, nsec: 1000 }, flags: REG_WAIT_TS, ..Default::default() };
     put(page, 0, w);
     put(page, 1, w);
     for offset in [4096 - 56, 4096, usize::MAX - 7, 1, 4] {

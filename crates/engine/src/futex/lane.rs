@@ -5,8 +5,8 @@ use crate::engine::Inner;
 use crate::host::futex::{self as host, Waitv};
 use crate::host::{thread, time, user};
 use crate::limits::{FUTEX_SUSPICION_NS, WORKER_IDLE_NS};
-use crate::ring::Ring;
 use crate::req::Key;
+use crate::ring::Ring;
 use crate::Errno;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
@@ -108,7 +108,8 @@ impl Futexes {
 fn deliver(hub: &mut Hub, words: &[Word], index: usize) -> Vec<Ended> {
     let place = words[index].place();
     let wakes = words[..=index].iter().filter(|w| w.place() == place).count() as u32;
-    let ended: Vec<Ended> = hub.end_oldest(place, wakes).into_iter().map(|(_, ended)| ended).collect();
+    let ended: Vec<Ended> =
+        hub.end_oldest(place, wakes).into_iter().map(|(_, ended)| ended).collect();
     let left = wakes - ended.len() as u32;
     if left > 0 {
         let _ = host::wake(place.0, left as i32, host::MATCH_ANY, words[index].flags);
@@ -126,7 +127,8 @@ fn look_at_values(hub: &mut Hub, id: u64) -> Vec<Ended> {
                 Ok(value) if value == word.value => {}
                 Ok(value) => {
                     word.value = value;
-                    wait.suspicion.get_or_insert(Suspicion { index, until: now + FUTEX_SUSPICION_NS });
+                    wait.suspicion
+                        .get_or_insert(Suspicion { index, until: now + FUTEX_SUSPICION_NS });
                 }
                 Err(e) => over.push((*number, e.res())),
             }
@@ -137,18 +139,31 @@ fn look_at_values(hub: &mut Hub, id: u64) -> Vec<Ended> {
 
 /// Ends the waits whose suspicion nothing has explained in time.
 fn end_suspected(hub: &mut Hub, id: u64) -> Vec<Ended> {
-    let suspected = hub.waits.iter().filter(|(_, w)| w.lane == id).filter_map(|(n, w)| w.suspicion.map(|s| (*n, s)));
+    let suspected = hub
+        .waits
+        .iter()
+        .filter(|(_, w)| w.lane == id)
+        .filter_map(|(n, w)| w.suspicion.map(|s| (*n, s)));
     let suspected: Vec<_> = suspected.collect();
     if suspected.is_empty() {
         return Vec::new();
     }
     let now = time::now_ns(time::Clock::Monotonic);
-    end(hub, suspected.into_iter().filter(|(_, s)| s.until <= now).map(|(n, s)| (n, s.index as i32)).collect())
+    end(
+        hub,
+        suspected
+            .into_iter()
+            .filter(|(_, s)| s.until <= now)
+            .map(|(n, s)| (n, s.index as i32))
+            .collect(),
+    )
 }
 
 fn end(hub: &mut Hub, over: Vec<(u64, i32)>) -> Vec<Ended> {
     // The first of a wait's words decides; the wait is gone for the others.
-    let taken = over.into_iter().filter_map(|(n, res)| hub.take(n).map(|w| Ended { ring: w.ring, key: w.key, res }));
+    let taken = over
+        .into_iter()
+        .filter_map(|(n, res)| hub.take(n).map(|w| Ended { ring: w.ring, key: w.key, res }));
     taken.collect()
 }
 
@@ -156,8 +171,11 @@ fn end(hub: &mut Hub, over: Vec<(u64, i32)>) -> Vec<Ended> {
 fn refuse(hub: &mut Hub, id: u64, e: Errno) -> Vec<Ended> {
     let all = hub.waits.iter().filter(|(_, w)| w.lane == id && w.queued);
     let unreadable = |w: &Word| user::read::<u32>(w.addr).is_err();
-    let bad: Vec<(u64, i32)> =
-        all.clone().filter(|(_, w)| w.words.iter().any(unreadable)).map(|(n, _)| (*n, Errno::FAULT.res())).collect();
+    let bad: Vec<(u64, i32)> = all
+        .clone()
+        .filter(|(_, w)| w.words.iter().any(unreadable))
+        .map(|(n, _)| (*n, Errno::FAULT.res()))
+        .collect();
     let over = if bad.is_empty() { all.map(|(n, _)| (*n, e.res())).collect() } else { bad };
     end(hub, over)
 }
@@ -167,7 +185,11 @@ fn array(hub: &mut Hub, id: u64) -> Option<Array> {
     lane.rung = false;
     lane.stale.clear();
     let bell = lane.bell.clone();
-    let own = Word { addr: bell.as_ptr() as usize, value: bell.load(Ordering::Acquire), flags: host::SIZE_U32 | host::PRIVATE };
+    let own = Word {
+        addr: bell.as_ptr() as usize,
+        value: bell.load(Ordering::Acquire),
+        flags: host::SIZE_U32 | host::PRIVATE,
+    };
     let mut words = Vec::new();
     for wait in hub.waits.values_mut().filter(|w| w.lane == id) {
         wait.queued = true;
@@ -183,8 +205,13 @@ fn array(hub: &mut Hub, id: u64) -> Option<Array> {
 impl Hub {
     fn give_up(&mut self, id: u64, ended: Vec<Ended>) -> Turn {
         self.missing = true;
-        let numbers: Vec<u64> = self.waits.iter().filter(|(_, w)| w.lane == id).map(|(n, _)| *n).collect();
-        let waits = numbers.into_iter().filter_map(|n| self.waits.remove(&n)).map(|w| (w.ring, w.key)).collect();
+        let numbers: Vec<u64> =
+            self.waits.iter().filter(|(_, w)| w.lane == id).map(|(n, _)| *n).collect();
+        let waits = numbers
+            .into_iter()
+            .filter_map(|n| self.waits.remove(&n))
+            .map(|w| (w.ring, w.key))
+            .collect();
         self.lanes.remove(&id);
         Turn::Missing(waits, ended)
     }

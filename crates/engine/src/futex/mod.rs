@@ -152,7 +152,9 @@ impl Hub {
 
     /// The oldest wait on a word, and the index of that word in it.
     fn oldest(&self, place: Place) -> Option<(u64, usize)> {
-        self.waits.iter().find_map(|(n, w)| w.words.iter().position(|word| word.place() == place).map(|i| (*n, i)))
+        self.waits.iter().find_map(|(n, w)| {
+            w.words.iter().position(|word| word.place() == place).map(|i| (*n, i))
+        })
     }
 
     /// Ends the oldest waits on a word, at most `most`; each with its lane.
@@ -176,7 +178,9 @@ impl Hub {
     /// The waits that are left on a word go on with the value that it has now.
     fn explain(&mut self, place: Place, value: u32) {
         for wait in self.waits.values_mut() {
-            for (index, word) in wait.words.iter_mut().enumerate().filter(|(_, w)| w.place() == place) {
+            for (index, word) in
+                wait.words.iter_mut().enumerate().filter(|(_, w)| w.place() == place)
+            {
                 word.value = value;
                 wait.suspicion = wait.suspicion.filter(|s| s.index != index);
             }
@@ -198,13 +202,20 @@ impl Futexes {
         if hub.missing || words.len() > FUTEX_WORDS_MAX {
             return false;
         }
-        let room = hub.lanes.iter().find(|(_, l)| l.words + words.len() <= FUTEX_WORDS_MAX).map(|(id, _)| *id);
+        let room = hub
+            .lanes
+            .iter()
+            .find(|(_, l)| l.words + words.len() <= FUTEX_WORDS_MAX)
+            .map(|(id, _)| *id);
         let Some(id) = room.or_else(|| open(&mut hub, engine)) else { return false };
         let number = hub.number();
         if let Some(lane) = hub.lanes.get_mut(&id) {
             lane.words += words.len();
         }
-        hub.waits.insert(number, Wait { ring: ring.clone(), key, words, lane: id, queued: false, suspicion: None });
+        hub.waits.insert(
+            number,
+            Wait { ring: ring.clone(), key, words, lane: id, queued: false, suspicion: None },
+        );
         hub.ring_bell(id);
         true
     }
@@ -212,7 +223,8 @@ impl Futexes {
     /// Takes a wait back; false if it has ended already.
     pub fn remove(&self, ring: &Ring, key: Key) -> bool {
         let mut hub = self.hub.lock();
-        let number = hub.waits.iter().find(|(_, w)| w.key == key && w.ring.id == ring.id).map(|(n, _)| *n);
+        let number =
+            hub.waits.iter().find(|(_, w)| w.key == key && w.ring.id == ring.id).map(|(n, _)| *n);
         let Some(wait) = number.and_then(|n| hub.take(n)) else { return false };
         hub.ring_bell(wait.lane);
         true
@@ -252,7 +264,8 @@ fn open(hub: &mut Hub, engine: &Arc<Inner>) -> Option<u64> {
     let inner = engine.clone();
     engine.spawn(Box::new(move || lane::run(&inner, id))).ok()?;
     let bell = Arc::new(AtomicU32::new(0));
-    hub.lanes.insert(id, Lane { bell, rung: false, words: 0, stale: Vec::new(), ended: Vec::new() });
+    hub.lanes
+        .insert(id, Lane { bell, rung: false, words: 0, stale: Vec::new(), ended: Vec::new() });
     Some(id)
 }
 

@@ -58,8 +58,12 @@ pub fn wait_args(addr: usize, value: u32, mask: u32, flags: u32) -> [(super::Nr,
 /// Wakes up to `count` waiters whose mask meets `mask`; how many.
 pub fn wake(addr: usize, count: i32, mask: u32, flags: u32) -> Result<usize, Errno> {
     // SAFETY: only the address is used; the kernel checks it.
-    match unsafe { syscall(nr::__NR_futex_wake, [addr, mask as usize, count as usize, flags as usize, 0, 0]) } {
-        Err(Errno::NOSYS | Errno::PERM) if flags & (NUMA | MPOL) == 0 => wake_old(addr, count, mask, flags),
+    match unsafe {
+        syscall(nr::__NR_futex_wake, [addr, mask as usize, count as usize, flags as usize, 0, 0])
+    } {
+        Err(Errno::NOSYS | Errno::PERM) if flags & (NUMA | MPOL) == 0 => {
+            wake_old(addr, count, mask, flags)
+        }
         other => other,
     }
 }

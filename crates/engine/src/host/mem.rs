@@ -34,7 +34,13 @@ impl Shared {
     }
     /// A second mapping of the same pages for the program, as `mmap(2)` of the descriptor would give: `addr` is
     /// a hint, or the place itself with MAP_FIXED.
-    pub fn map_again(&self, addr: usize, len: usize, prot: u32, flags: u32) -> Result<usize, Errno> {
+    pub fn map_again(
+        &self,
+        addr: usize,
+        len: usize,
+        prot: u32,
+        flags: u32,
+    ) -> Result<usize, Errno> {
         let len = len.next_multiple_of(PAGE);
         if len == 0 {
             return Err(Errno::INVAL);

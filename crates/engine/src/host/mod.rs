@@ -11,11 +11,11 @@ pub mod fd;
 pub mod futex;
 pub mod mem;
 pub mod poll;
-pub mod rw;
 mod raw;
+pub mod rw;
 pub mod thread;
 pub mod time;
 pub mod user;
 
-pub use raw::{interruptible, on_interrupt_fixup, syscall, Nr};
 pub use linux_raw_sys::general as nr;
+pub use raw::{interruptible, on_interrupt_fixup, syscall, Nr};

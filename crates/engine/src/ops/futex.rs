@@ -46,7 +46,12 @@ fn check_value(value: u64) -> Result<u32, Errno> {
 }
 
 fn one(sqe: &Sqe) -> Result<(Word, u32), Errno> {
-    must_be_zero(&[sqe.len as u64, sqe.op_flags as u64, sqe.buf_index as u64, sqe.file_index as u64])?;
+    must_be_zero(&[
+        sqe.len as u64,
+        sqe.op_flags as u64,
+        sqe.buf_index as u64,
+        sqe.file_index as u64,
+    ])?;
     let flags = check_flags(sqe.fd as u32)?;
     let (value, mask) = (check_value(sqe.off)?, check_value(sqe.addr3)?);
     Ok((Word { addr: sqe.addr as usize, value, flags }, mask))
@@ -63,7 +68,14 @@ fn prep_wake(sqe: &Sqe) -> Result<Op, Errno> {
 }
 
 fn prep_waitv(sqe: &Sqe) -> Result<Op, Errno> {
-    let fields = [sqe.fd as u32 as u64, sqe.off, sqe.op_flags as u64, sqe.buf_index as u64, sqe.file_index as u64, sqe.addr3];
+    let fields = [
+        sqe.fd as u32 as u64,
+        sqe.off,
+        sqe.op_flags as u64,
+        sqe.buf_index as u64,
+        sqe.file_index as u64,
+        sqe.addr3,
+    ];
     must_be_zero(&fields)?;
     if sqe.len == 0 || sqe.len > WORDS_MAX {
         return Err(Errno::INVAL);
@@ -73,7 +85,11 @@ fn prep_waitv(sqe: &Sqe) -> Result<Op, Errno> {
         if w.reserved != 0 {
             return Err(Errno::INVAL);
         }
-        Ok(Word { addr: w.addr as usize, value: check_value(w.value)?, flags: check_flags(w.flags)? })
+        Ok(Word {
+            addr: w.addr as usize,
+            value: check_value(w.value)?,
+            flags: check_flags(w.flags)?,
+        })
     };
     let words = given.iter().map(word).collect::<Result<_, Errno>>()?;
     Ok(Op::FutexWait(Wait { words, mask: host::MATCH_ANY, many: true }))
@@ -162,7 +178,9 @@ fn issue_wake(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
 fn wake_all(ctx: &mut Ctx<'_>, word: &Word, mask: u32) -> Result<usize, Errno> {
     let asked = word.value as i32;
     let host_wake = |count: i32| host::wake(word.addr, count, mask, word.flags);
-    let Some(engine) = ctx.ring.engine.upgrade().filter(|_| mask != 0 && asked != 0) else { return host_wake(asked) };
+    let Some(engine) = ctx.ring.engine.upgrade().filter(|_| mask != 0 && asked != 0) else {
+        return host_wake(asked);
+    };
     // A negative count wakes one, as in Linux.
     let most = asked.max(1);
     let ring = ctx.ring.clone();
@@ -174,22 +192,34 @@ fn wake_all(ctx: &mut Ctx<'_>, word: &Word, mask: u32) -> Result<usize, Errno> {
     ctx.with_state(|st| served.own.iter().for_each(|ended| ring.finish_own_futex(st, ended)));
     let stale = served.stale as i32;
     // What has ended is still queued in the host and counted there.
-    let woken = if done < most { host_wake((most - done).saturating_add(stale)) } else { Ok(served.stale as usize) };
+    let woken = if done < most {
+        host_wake((most - done).saturating_add(stale))
+    } else {
+        Ok(served.stale as usize)
+    };
     engine.futexes.ring_bells(&served.lanes);
     Ok((done + (woken? as i32 - stale).max(0)) as usize)
 }
 
 const fn row(name: &'static str, code: u8, prep: fn(&Sqe) -> Result<Op, Errno>) -> OpDef {
-    OpDef { file: FileUse::Ignored, on_ring: true, unbound: true, ..OpDef::new(name, code, prep, issue_wait) }
+    OpDef {
+        file: FileUse::Ignored,
+        on_ring: true,
+        unbound: true,
+        ..OpDef::new(name, code, prep, issue_wait)
+    }
 }
 
 /// What a wait in a lane cannot tell.
-const LANE: Support = 
+const LANE: Support =
     Support::Partial("may end without a wake when its word changes; a thread's wake that changes nothing may be missed");
 
 /// FUTEX_WAIT.
-pub const FUTEX_WAIT: OpDef = OpDef { support: LANE, ..row("FUTEX_WAIT", op::FUTEX_WAIT, prep_wait) };
+pub const FUTEX_WAIT: OpDef =
+    OpDef { support: LANE, ..row("FUTEX_WAIT", op::FUTEX_WAIT, prep_wait) };
 /// FUTEX_WAKE.
-pub const FUTEX_WAKE: OpDef = OpDef { issue: issue_wake, ..row("FUTEX_WAKE", op::FUTEX_WAKE, prep_wake) };
+pub const FUTEX_WAKE: OpDef =
+    OpDef { issue: issue_wake, ..row("FUTEX_WAKE", op::FUTEX_WAKE, prep_wake) };
 /// FUTEX_WAITV.
-pub const FUTEX_WAITV: OpDef = OpDef { support: LANE, ..row("FUTEX_WAITV", op::FUTEX_WAITV, prep_waitv) };
+pub const FUTEX_WAITV: OpDef =
+    OpDef { support: LANE, ..row("FUTEX_WAITV", op::FUTEX_WAITV, prep_waitv) };

@@ -187,7 +187,10 @@ impl OpDef {
     }
     /// A row for an opcode that does not work here.
     pub const fn unsupported(name: &'static str, code: u8) -> OpDef {
-        OpDef { support: Support::None, ..OpDef::new(name, code, |_| Err(Errno::INVAL), |_, _| Issue::err(Errno::INVAL)) }
+        OpDef {
+            support: Support::None,
+            ..OpDef::new(name, code, |_| Err(Errno::INVAL), |_, _| Issue::err(Errno::INVAL))
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! The table of operations, in the order of their numbers.
 
 use super::{
-    cancel, epoll, fd_install, files_update, futex, kbuf, net, nop, open, path, pipe, poll, rw, splice, sync, timeout, waitid, xattr,
+    cancel, epoll, fd_install, files_update, futex, kbuf, net, nop, open, path, pipe, poll, rw,
+    splice, sync, timeout, waitid, xattr,
 };
 use super::{OpDef, Support};
 use anyring_uapi::op;

@@ -44,7 +44,9 @@ fn find(call: &Call<'_>, arg: &CloneBuffers) -> Result<Arc<Ring>, Errno> {
     } else {
         call.engine.ring_or_error(arg.src_fd as i32)?
     };
-    if source.id != call.ring.id && source.state.lock().owner.is_some_and(|owner| owner != call.caller.tid) {
+    if source.id != call.ring.id
+        && source.state.lock().owner.is_some_and(|owner| owner != call.caller.tid)
+    {
         return Err(Errno::EXIST);
     }
     Ok(source)
@@ -70,7 +72,9 @@ fn take_clones(source: &Ring, arg: &CloneBuffers) -> Result<(u32, Vec<Slot>), Er
     if arg.dst_off.checked_add(nr).ok_or(Errno::OVERFLOW)? > BUFFERS_MAX {
         return Err(Errno::INVAL);
     }
-    let copy = |b: Arc<FixedBuffer>| Arc::new(FixedBuffer { addr: b.addr, len: b.len, tag: Tag::default() });
+    let copy = |b: Arc<FixedBuffer>| {
+        Arc::new(FixedBuffer { addr: b.addr, len: b.len, tag: Tag::default() })
+    };
     let slots = (arg.src_off..arg.src_off + nr).map(|i| st.buffers.get(i as u16).map(copy));
     Ok((arg.dst_off, slots.collect()))
 }
@@ -79,7 +83,11 @@ fn take_clones(source: &Ring, arg: &CloneBuffers) -> Result<(u32, Vec<Slot>), Er
 fn put(buffers: &mut Buffers, at: usize, cloned: Vec<Slot>) -> Vec<Slot> {
     let mut table = buffers.remove().unwrap_or_default();
     table.resize(table.len().max(at + cloned.len()), None);
-    let old = cloned.into_iter().zip(&mut table[at..]).map(|(new, slot)| core::mem::replace(slot, new)).collect();
+    let old = cloned
+        .into_iter()
+        .zip(&mut table[at..])
+        .map(|(new, slot)| core::mem::replace(slot, new))
+        .collect();
     buffers.install(table);
     old
 }

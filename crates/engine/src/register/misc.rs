@@ -8,7 +8,7 @@ use crate::ops::table;
 use crate::registered::creds::Creds;
 use crate::ring::cancel::{Criteria, FD, FD_FIXED};
 use crate::ring::cq::EventFd;
-use crate::ring::setup::{FEATURES, REFUSED_FLAGS};
+use crate::ring::setup::FEATURES;
 use crate::Errno;
 use anyring_uapi::register::{self, Probe, ProbeOp, Restriction, SyncCancel, PROBE_SUPPORTED};
 use anyring_uapi::setup::SINGLE_ISSUER;
@@ -192,7 +192,8 @@ pub fn sync_cancel(call: &Call<'_>) -> Result<u32, Errno> {
         return Err(Errno::INVAL);
     }
     check_flags(arg.flags)?;
-    let mut what = Criteria { flags: arg.flags, user_data: arg.addr, fd: arg.fd, opcode: arg.opcode };
+    let mut what =
+        Criteria { flags: arg.flags, user_data: arg.addr, fd: arg.fd, opcode: arg.opcode };
     let deadline = deadline(&arg);
     let mut slot = None;
     if arg.flags & (FD | FD_FIXED) == FD | FD_FIXED {
@@ -262,12 +263,13 @@ fn answer_query(data: usize, kind: u32, size: u32, reserved: u64) -> Result<(i32
         return Ok((Errno::INVAL.res(), 0));
     }
     if kind != 0 {
+        user::write_slice(data, &vec![0u8; (size as usize).min(4096)])?;
         return Ok((Errno::OPNOTSUPP.res(), 0));
     }
     let info: [u64; 6] = [
         op::COUNT as u64 | (register::COUNT as u64) << 32,
         FEATURES as u64,
-        (setup::ALL_FLAGS & !REFUSED_FLAGS) as u64,
+        setup::ALL_FLAGS as u64,
         enter::ALL_FLAGS as u64,
         sqe::VALID_FLAGS as u64,
         1,

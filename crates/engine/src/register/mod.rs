@@ -29,7 +29,14 @@ pub struct Call<'a> {
 }
 
 /// See [`crate::Engine::register`].
-pub fn register(engine: &Arc<Inner>, caller: &Caller, fd: u32, opcode: u32, arg: usize, nr: u32) -> Result<u32, Errno> {
+pub fn register(
+    engine: &Arc<Inner>,
+    caller: &Caller,
+    fd: u32,
+    opcode: u32,
+    arg: usize,
+    nr: u32,
+) -> Result<u32, Errno> {
     let by_index = opcode & USE_REGISTERED_RING != 0;
     let opcode = opcode & !USE_REGISTERED_RING;
     if opcode >= COUNT {
@@ -38,7 +45,11 @@ pub fn register(engine: &Arc<Inner>, caller: &Caller, fd: u32, opcode: u32, arg:
     if fd == u32::MAX {
         return if opcode == QUERY { misc::query(arg, nr) } else { Err(Errno::INVAL) };
     }
-    let ring = if by_index { ring_fds::find(engine, caller, fd)? } else { engine.ring_or_error(fd as i32)? };
+    let ring = if by_index {
+        ring_fds::find(engine, caller, fd)?
+    } else {
+        engine.ring_or_error(fd as i32)?
+    };
     {
         let st = ring.state.lock();
         if ring.has(SINGLE_ISSUER) && st.owner.is_some_and(|owner| owner != caller.tid) {

@@ -110,7 +110,9 @@ impl Ring {
             Pending::Work(item) => what.matches(item.user_data, item.opcode, item.file),
             Pending::Poll(arm) => what.matches(arm.req.user_data, arm.req.def.code, arm.fd()),
             Pending::Futex(req) => what.matches(req.user_data, req.def.code, -1),
-            Pending::Timer(t) => t.kind == TimerKind::Timeout && what.matches(t.req.user_data, t.req.def.code, -1),
+            Pending::Timer(t) => {
+                t.kind == TimerKind::Timeout && what.matches(t.req.user_data, t.req.def.code, -1)
+            }
         };
         let mut keys = Vec::new();
         for wanted in 0..4 {
@@ -140,7 +142,10 @@ impl Ring {
         let count = cancelled.len() as u32;
         for req in cancelled {
             // Posted after the cancel's own CQE, as the kernel's task work does.
-            self.push_task_work(st, super::state::TaskWork::Complete(req, Errno::CANCELED.res(), 0));
+            self.push_task_work(
+                st,
+                super::state::TaskWork::Complete(req, Errno::CANCELED.res(), 0),
+            );
         }
         match (what.wants_all(), count, running) {
             (true, n, r) => {

@@ -30,11 +30,20 @@ pub struct Enter {
 
 impl Ring {
     /// See the module's description.
-    pub fn enter(self: &Arc<Ring>, caller: &Caller, task: &Arc<Task>, e: &Enter) -> Result<u32, Errno> {
+    pub fn enter(
+        self: &Arc<Ring>,
+        caller: &Caller,
+        task: &Arc<Task>,
+        e: &Enter,
+    ) -> Result<u32, Errno> {
         if !self.state.lock().enabled {
             return Err(Errno::BADFD);
         }
-        let submitted = if self.has(SQPOLL) { self.enter_sqpoll(e)? } else { self.enter_submit(caller, task, e)? };
+        let submitted = if self.has(SQPOLL) {
+            self.enter_sqpoll(e)?
+        } else {
+            self.enter_submit(caller, task, e)?
+        };
         let short = !self.has(SQPOLL) && submitted != e.to_submit;
         if e.flags & GETEVENTS == 0 || short {
             self.attend();
@@ -49,7 +58,12 @@ impl Ring {
         }
     }
 
-    fn enter_submit(self: &Arc<Ring>, caller: &Caller, task: &Arc<Task>, e: &Enter) -> Result<u32, Errno> {
+    fn enter_submit(
+        self: &Arc<Ring>,
+        caller: &Caller,
+        task: &Arc<Task>,
+        e: &Enter,
+    ) -> Result<u32, Errno> {
         if e.to_submit == 0 {
             return Ok(0);
         }
@@ -93,7 +107,11 @@ impl Ring {
             }
             return Ok(wait);
         }
-        let (arg, ts) = if e.flags & EXT_ARG_REG != 0 { self.registered_argument(e)? } else { given_argument(e)? };
+        let (arg, ts) = if e.flags & EXT_ARG_REG != 0 {
+            self.registered_argument(e)?
+        } else {
+            given_argument(e)?
+        };
         if arg.sigmask != 0 {
             wait.mask_at = Some((arg.sigmask as usize, arg.sigmask_sz as usize));
         }

@@ -17,8 +17,8 @@ pub mod setup;
 pub mod shared;
 pub mod state;
 pub mod submit;
-pub mod timers;
 pub mod timeout;
+pub mod timers;
 pub mod wait;
 
 use crate::engine::Inner;
@@ -28,7 +28,9 @@ use crate::sqpoll::SqPoll;
 use crate::sync::Lock;
 use crate::task::Task;
 use crate::Errno;
-use anyring_uapi::setup::{OFF_PARAM_REGION, CQE32, CQE_MIXED, DEFER_TASKRUN, IOPOLL, TASKRUN_FLAG};
+use anyring_uapi::setup::{
+    CQE32, CQE_MIXED, DEFER_TASKRUN, IOPOLL, OFF_PARAM_REGION, SQPOLL, TASKRUN_FLAG,
+};
 use anyring_uapi::Cqe;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use cq::{Cq, Entry};
@@ -80,8 +82,17 @@ pub struct Ring {
 
 impl Ring {
     /// Builds a ring around its memory and eventfd.
-    pub fn new(id: u64, flags: u32, mem: SharedRings, task: Arc<Task>, engine: Weak<Inner>, efd: OwnedFd, state: State) -> Ring {
-        let cq = Cq::new(mem.geometry().cq_entries, flags);
+    pub fn new(
+        id: u64,
+        flags: u32,
+        mem: SharedRings,
+        task: Arc<Task>,
+        engine: Weak<Inner>,
+        efd: OwnedFd,
+        state: State,
+    ) -> Ring {
+        let lazy_wake = engine.upgrade().is_none_or(|e| e.config.policy.lazy_wake);
+        let cq = Cq::new(mem.geometry().cq_entries, flags, lazy_wake);
         Ring {
             id,
             flags,
@@ -112,7 +123,7 @@ impl Ring {
     /// Completions of workers and polls are posted by the owner, inside enter(GETEVENTS).
     #[inline]
     pub fn defers(&self) -> bool {
-        self.has(DEFER_TASKRUN | IOPOLL)
+        self.has(DEFER_TASKRUN) || (self.has(IOPOLL) && !self.has(SQPOLL))
     }
     /// 32-byte CQEs are possible.
     pub fn has_large_cqes(&self) -> bool {
@@ -165,12 +176,21 @@ impl Ring {
     }
 
     /// `mmap(2)` of the ring: its shared memory, or a registered region of its own.
-    pub fn map(&self, addr: usize, len: usize, prot: u32, flags: u32, offset: u64) -> Result<usize, Errno> {
+    pub fn map(
+        &self,
+        addr: usize,
+        len: usize,
+        prot: u32,
+        flags: u32,
+        offset: u64,
+    ) -> Result<usize, Errno> {
         if offset != OFF_PARAM_REGION {
             return self.mem.map(addr, len, prot, flags, offset);
         }
         match self.state.lock().region.as_ref().map(|r| &r.memory) {
-            Some(Memory::Own(shared)) if len <= shared.len() => shared.map_again(addr, len, prot, flags),
+            Some(Memory::Own(shared)) if len <= shared.len() => {
+                shared.map_again(addr, len, prot, flags)
+            }
             _ => Err(Errno::NOMEM),
         }
     }

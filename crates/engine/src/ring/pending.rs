@@ -43,8 +43,8 @@ pub struct TimerArm {
     pub req: Box<Req>,
     /// Monotonic nanoseconds.
     pub deadline: u64,
-    /// Completes when this many other CQEs were posted in all.
-    pub count_target: Option<u32>,
+    /// Completes when so many other CQEs were posted since the count stood there: (start, number).
+    pub count: Option<(u32, u32)>,
     /// See [`TimerKind`].
     pub kind: TimerKind,
 }

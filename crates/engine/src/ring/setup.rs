@@ -25,17 +25,15 @@ pub const FEATURES: u32 = FEAT_SINGLE_MMAP
     | FEAT_RW_ATTR
     | FEAT_NO_IOWAIT;
 
-/// Setup flags that do not work here and are refused like unknown ones.
-pub const REFUSED_FLAGS: u32 = IOPOLL | HYBRID_IOPOLL;
-
 /// Checks flags alone.
 pub fn check_flags(flags: u32) -> Result<(), Errno> {
     let has = |f: u32| flags & f != 0;
-    let bad = flags & !(ALL_FLAGS & !REFUSED_FLAGS) != 0
+    let bad = flags & !ALL_FLAGS != 0
         || (has(SQPOLL) && has(COOP_TASKRUN | TASKRUN_FLAG | DEFER_TASKRUN))
         || (has(SQ_AFF) && !has(SQPOLL))
         || (has(TASKRUN_FLAG) && !has(COOP_TASKRUN | DEFER_TASKRUN))
         || (has(DEFER_TASKRUN) && !has(SINGLE_ISSUER))
+        || (has(HYBRID_IOPOLL) && !has(IOPOLL))
         || (has(REGISTERED_FD_ONLY) && !has(NO_MMAP))
         || (has(CQE32) && has(CQE_MIXED));
     if bad {
@@ -60,7 +58,8 @@ pub fn geometry(entries: u32, p: &mut Params) -> Result<Geometry, Errno> {
     check_flags(p.flags)?;
     let clamp = p.flags & CLAMP != 0;
     let sq = round(entries, SQ_ENTRIES_MAX, clamp)?;
-    let cq = if p.flags & CQSIZE != 0 { round(p.cq_entries, CQ_ENTRIES_MAX, clamp)? } else { 2 * sq };
+    let cq =
+        if p.flags & CQSIZE != 0 { round(p.cq_entries, CQ_ENTRIES_MAX, clamp)? } else { 2 * sq };
     if cq < sq {
         return Err(Errno::INVAL);
     }

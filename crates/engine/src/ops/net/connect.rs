@@ -26,16 +26,21 @@ pub fn read_address(addr: u64, len: u64) -> Result<Vec<u8>, Errno> {
 }
 
 fn prep(sqe: &Sqe) -> Result<Op, Errno> {
-    must_be_zero(&[sqe.len as u64, sqe.op_flags as u64, sqe.buf_index as u64, sqe.file_index as u64])?;
-    Ok(Op::Connect(Connect { addr: read_address(sqe.addr, sqe.off & 0xffff_ffff)?, in_progress: false }))
+    must_be_zero(&[
+        sqe.len as u64,
+        sqe.op_flags as u64,
+        sqe.buf_index as u64,
+        sqe.file_index as u64,
+    ])?;
+    Ok(Op::Connect(Connect {
+        addr: read_address(sqe.addr, sqe.off & 0xffff_ffff)?,
+        in_progress: false,
+    }))
 }
 
 fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     let socket = req.file.raw();
     let Op::Connect(c) = &mut req.op else { return Issue::err(Errno::INVAL) };
-    if c.in_progress {
-        return outcome(socket);
-    }
     let args = [socket as usize, c.addr.as_ptr() as usize, c.addr.len(), 0, 0, 0];
     if ctx.may_block() {
         // SAFETY: the address is a copy.
@@ -56,10 +61,12 @@ fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
         let _ = fd::set_status_flags(socket, status);
     }
     match result {
-        Err(Errno::INPROGRESS) => {
+        Err(Errno::INPROGRESS | Errno::ALREADY) => {
             c.in_progress = true;
             Issue::Poll(poll::OUT)
         }
+        // The second call fetches how the handshake ended; a socket that is connected says so.
+        Err(Errno::ISCONN | Errno::BADFD) if c.in_progress => outcome(socket),
         // A full backlog of a unix socket: nothing to poll for.
         Err(Errno::AGAIN) => Issue::Worker,
         other => Issue::from_result(other),
@@ -69,9 +76,6 @@ fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
 /// How the handshake ended.
 fn outcome(socket: i32) -> Issue {
     const SO_ERROR: u32 = 4;
-    if matches!(poll::ready(socket, poll::OUT), Ok(0)) {
-        return Issue::Poll(poll::OUT);
-    }
     match sockopt(socket, SO_ERROR) {
         Ok(error) => Issue::Done(-error, 0),
         Err(e) => Issue::err(e),
@@ -79,4 +83,5 @@ fn outcome(socket: i32) -> Issue {
 }
 
 /// CONNECT.
-pub const CONNECT: OpDef = OpDef { unbound: true, ..OpDef::new("CONNECT", op::CONNECT, prep, issue) };
+pub const CONNECT: OpDef =
+    OpDef { unbound: true, ..OpDef::new("CONNECT", op::CONNECT, prep, issue) };
