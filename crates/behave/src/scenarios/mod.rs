@@ -11,6 +11,7 @@ mod fd_ops;
 mod fs;
 mod issuer;
 mod kbufs;
+mod link_breaks;
 mod link_timeouts;
 mod links;
 mod matrix;
@@ -36,6 +37,7 @@ const TOPICS: &[&[Scenario]] = &[
     drain::SCENARIOS,
     timeouts::SCENARIOS,
     link_timeouts::SCENARIOS,
+    link_breaks::SCENARIOS,
     cancels::SCENARIOS,
     polls::SCENARIOS,
     overflow::SCENARIOS,
@@ -65,4 +67,16 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
 /// One by name.
 pub fn find(name: &str) -> Option<&'static Scenario> {
     all().find(|s| s.name == name)
+}
+
+/// 127.0.0.1 with a port, as a socket address at a lasting address.
+pub fn loopback(port: u16) -> usize {
+    matrix_base::loopback(port)
+}
+
+/// Name of an opcode, for messages.
+pub fn op_name(opcode: u8) -> String {
+    matrix::NAMES
+        .get(usize::from(opcode))
+        .map_or_else(|| format!("op{opcode}"), |n| (*n).to_owned())
 }
