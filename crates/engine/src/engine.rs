@@ -192,6 +192,15 @@ impl Inner {
         }
     }
 
+    /// Rings whose completions have all been taken are not ready any more. Takes no ring's state lock.
+    pub fn drop_stale_readiness(&self) {
+        if self.watched.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let watched = |ring: &Arc<Ring>| ring.watched.load(Ordering::Relaxed);
+        self.all_rings().into_iter().filter(watched).for_each(|ring| ring.refresh_readiness());
+    }
+
     /// Marks a ring as part of a poll set; takes no ring's state lock.
     pub fn watch(&self, fd: i32) -> Option<Arc<Ring>> {
         let ring = self.ring(fd)?;

@@ -86,13 +86,14 @@ impl Futexes {
         ended.append(&mut lane.ended);
         match outcome {
             Outcome::Rung => {}
-            Outcome::Changed => ended.append(&mut look_at_values(hub, id)),
+            Outcome::Changed => _ = look_at_values(hub, id),
             Outcome::Woken(words, index) => ended.append(&mut deliver(hub, &words, index)),
             Outcome::Idle if lane.words == 0 && ended.is_empty() => {
                 hub.lanes.remove(&id);
                 return Turn::Leave;
             }
-            Outcome::Idle => {}
+            // Words that were set aside may be mapped again.
+            Outcome::Idle => _ = look_at_values(hub, id),
             Outcome::Refused(Errno::NOSYS | Errno::PERM) => return hub.give_up(id, ended),
             Outcome::Refused(e) => ended.append(&mut refuse(hub, id, e)),
         }
@@ -117,11 +118,11 @@ fn deliver(hub: &mut Hub, words: &[Word], index: usize) -> Vec<Ended> {
     ended
 }
 
-/// Raises suspicions where values changed; ends waits whose address cannot be read.
-fn look_at_values(hub: &mut Hub, id: u64) -> Vec<Ended> {
+/// Raises suspicions where values changed, and sets words aside that cannot be read. How many of those are new.
+fn look_at_values(hub: &mut Hub, id: u64) -> usize {
     let now = time::now_ns(time::Clock::Monotonic);
-    let mut over = Vec::new();
-    for (number, wait) in hub.waits.iter_mut().filter(|(_, w)| w.lane == id) {
+    let mut lost = 0;
+    for (_, wait) in hub.waits.iter_mut().filter(|(_, w)| w.lane == id) {
         for (index, word) in wait.words.iter_mut().enumerate() {
             match user::read::<u32>(word.addr) {
                 Ok(value) if value == word.value => {}
@@ -130,11 +131,16 @@ fn look_at_values(hub: &mut Hub, id: u64) -> Vec<Ended> {
                     wait.suspicion
                         .get_or_insert(Suspicion { index, until: now + FUTEX_SUSPICION_NS });
                 }
-                Err(e) => over.push((*number, e.res())),
+                Err(_) => {
+                    lost += usize::from(!word.unmapped);
+                    word.unmapped = true;
+                    continue;
+                }
             }
+            word.unmapped = false;
         }
     }
-    end(hub, over)
+    lost
 }
 
 /// Ends the waits whose suspicion nothing has explained in time.
@@ -167,16 +173,14 @@ fn end(hub: &mut Hub, over: Vec<(u64, i32)>) -> Vec<Ended> {
     taken.collect()
 }
 
-/// The host refuses the array though each word can be read: nothing to wait for.
+/// A word whose memory is gone is set aside: its wait goes on, as in the kernel, for whatever may be mapped there. If
+/// the host refuses the array for another reason there is nothing to wait for.
 fn refuse(hub: &mut Hub, id: u64, e: Errno) -> Vec<Ended> {
+    if look_at_values(hub, id) > 0 {
+        return Vec::new();
+    }
     let all = hub.waits.iter().filter(|(_, w)| w.lane == id && w.queued);
-    let unreadable = |w: &Word| user::read::<u32>(w.addr).is_err();
-    let bad: Vec<(u64, i32)> = all
-        .clone()
-        .filter(|(_, w)| w.words.iter().any(unreadable))
-        .map(|(n, _)| (*n, Errno::FAULT.res()))
-        .collect();
-    let over = if bad.is_empty() { all.map(|(n, _)| (*n, e.res())).collect() } else { bad };
+    let over = all.map(|(n, _)| (*n, e.res())).collect();
     end(hub, over)
 }
 
@@ -189,11 +193,12 @@ fn array(hub: &mut Hub, id: u64) -> Option<Array> {
         addr: bell.as_ptr() as usize,
         value: bell.load(Ordering::Acquire),
         flags: host::SIZE_U32 | host::PRIVATE,
+        unmapped: false,
     };
     let mut words = Vec::new();
     for wait in hub.waits.values_mut().filter(|w| w.lane == id) {
         wait.queued = true;
-        words.extend_from_slice(&wait.words);
+        words.extend(wait.words.iter().filter(|w| !w.unmapped));
     }
     let suspicions = hub.waits.values().filter(|w| w.lane == id).filter_map(|w| w.suspicion);
     let idle = words.is_empty().then(|| time::now_ns(time::Clock::Monotonic) + WORKER_IDLE_NS);

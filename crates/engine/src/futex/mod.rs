@@ -37,6 +37,8 @@ pub struct Word {
     pub value: u32,
     /// `FUTEX2_*`.
     pub flags: u32,
+    /// There is no memory at the address any more.
+    pub unmapped: bool,
 }
 
 /// What tells futexes apart: address, and whether it is private to the process.

@@ -54,7 +54,7 @@ fn one(sqe: &Sqe) -> Result<(Word, u32), Errno> {
     ])?;
     let flags = check_flags(sqe.fd as u32)?;
     let (value, mask) = (check_value(sqe.off)?, check_value(sqe.addr3)?);
-    Ok((Word { addr: sqe.addr as usize, value, flags }, mask))
+    Ok((Word { addr: sqe.addr as usize, value, flags, unmapped: false }, mask))
 }
 
 fn prep_wait(sqe: &Sqe) -> Result<Op, Errno> {
@@ -89,6 +89,7 @@ fn prep_waitv(sqe: &Sqe) -> Result<Op, Errno> {
             addr: w.addr as usize,
             value: check_value(w.value)?,
             flags: check_flags(w.flags)?,
+            unmapped: false,
         })
     };
     let words = given.iter().map(word).collect::<Result<_, Errno>>()?;
