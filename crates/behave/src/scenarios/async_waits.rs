@@ -512,6 +512,7 @@ fn futex_unmapped(cx: &mut Cx) {
     cx.say("one more", r.brief(1));
     r.push(wake(lost, 9));
     cx.say("at the lost address", r.go_sorted(2));
+    sys::sleep_ms(50);
     w.store(2, Ordering::SeqCst);
     cx.say("by a thread", res(thread_wake(w, 1)));
     cx.say("ends", r.go(1));

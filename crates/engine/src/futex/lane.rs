@@ -87,7 +87,7 @@ impl Futexes {
         match outcome {
             Outcome::Rung => {}
             Outcome::Changed => _ = look_at_values(hub, id),
-            Outcome::Woken(words, index) => ended.append(&mut deliver(hub, &words, index)),
+            Outcome::Woken(words, index) => ended.append(&mut deliver(hub, id, &words, index)),
             Outcome::Idle if lane.words == 0 && ended.is_empty() => {
                 hub.lanes.remove(&id);
                 return Turn::Leave;
@@ -106,9 +106,12 @@ impl Futexes {
 }
 
 /// Ends the waits that a word's wakes were for; hands on what nobody here takes.
-fn deliver(hub: &mut Hub, words: &[Word], index: usize) -> Vec<Ended> {
+fn deliver(hub: &mut Hub, id: u64, words: &[Word], index: usize) -> Vec<Ended> {
     let place = words[index].place();
-    let wakes = words[..=index].iter().filter(|w| w.place() == place).count() as u32;
+    let received = words[..=index].iter().filter(|w| w.place() == place).count();
+    let counted =
+        hub.lanes.get(&id).map_or(0, |l| l.counted.iter().filter(|p| **p == place).count());
+    let wakes = received.saturating_sub(counted) as u32;
     let ended: Vec<Ended> =
         hub.end_oldest(place, wakes).into_iter().map(|(_, ended)| ended).collect();
     let left = wakes - ended.len() as u32;
@@ -188,6 +191,7 @@ fn array(hub: &mut Hub, id: u64) -> Option<Array> {
     let lane = hub.lanes.get_mut(&id)?;
     lane.rung = false;
     lane.stale.clear();
+    lane.counted.clear();
     let bell = lane.bell.clone();
     let own = Word {
         addr: bell.as_ptr() as usize,

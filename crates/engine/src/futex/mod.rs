@@ -87,7 +87,8 @@ pub struct Served {
     pub count: u32,
     /// Those of the ring that wakes, which completes them; lanes complete the others.
     pub own: Vec<Ended>,
-    /// How many ended waits on the word are still queued in the host, where they take wakes that are meant for others.
+    /// How many ended waits on the word are still queued in the host, where they take wakes that are meant for
+    /// others: a wake by the host has to reach further by so many.
     pub stale: u32,
     /// Lanes to be told with [`Futexes::ring_bells`] once no more wakes follow.
     pub lanes: Vec<u64>,
@@ -101,6 +102,8 @@ struct Lane {
     words: usize,
     /// Words of waits that are gone, still queued in the host until the lane looks.
     stale: Vec<Place>,
+    /// Those of them whose wake was accounted for by a wake through a ring.
+    counted: Vec<Place>,
     /// Ended by wakes through other rings, to be completed by the lane.
     ended: Vec<Ended>,
 }
@@ -170,9 +173,18 @@ impl Hub {
         ended
     }
 
-    /// Places on a word that nobody waits at, still queued in the host.
-    fn stale(&self, place: Place) -> u32 {
-        self.lanes.values().flat_map(|l| &l.stale).filter(|p| **p == place).count() as u32
+    /// A wake by the host follows that counts the places at which nobody waits any more: how many. The lanes will
+    /// not pass these wakes on.
+    fn count_stale(&mut self, place: Place) -> u32 {
+        let mut stale = 0;
+        for lane in self.lanes.values_mut() {
+            let before = lane.stale.len();
+            lane.stale.retain(|p| *p != place);
+            let here = before - lane.stale.len();
+            lane.counted.extend(core::iter::repeat_n(place, here));
+            stale += here as u32;
+        }
+        stale
     }
 }
 
@@ -236,7 +248,8 @@ impl Futexes {
     pub fn serve(&self, ring: u64, place: Place, most: u32) -> Served {
         let mut hub = self.hub.lock();
         let all = hub.end_oldest(place, most);
-        let (count, stale) = (all.len() as u32, hub.stale(place));
+        let count = all.len() as u32;
+        let stale = if count < most { hub.count_stale(place) } else { 0 };
         let mut served = Served { count, own: Vec::new(), stale, lanes: Vec::new() };
         for (id, ended) in all {
             if !served.lanes.contains(&id) {
@@ -266,8 +279,17 @@ fn open(hub: &mut Hub, engine: &Arc<Inner>) -> Option<u64> {
     let inner = engine.clone();
     engine.spawn(Box::new(move || lane::run(&inner, id))).ok()?;
     let bell = Arc::new(AtomicU32::new(0));
-    hub.lanes
-        .insert(id, Lane { bell, rung: false, words: 0, stale: Vec::new(), ended: Vec::new() });
+    hub.lanes.insert(
+        id,
+        Lane {
+            bell,
+            rung: false,
+            words: 0,
+            stale: Vec::new(),
+            counted: Vec::new(),
+            ended: Vec::new(),
+        },
+    );
     Some(id)
 }
 
