@@ -117,7 +117,17 @@ impl Inner {
     }
     /// Adds a descriptor of a ring.
     pub fn insert_ring(&self, fd: i32, ring: Arc<Ring>) {
-        self.rings.lock().insert(fd, ring);
+        let old = self.rings.lock().insert(fd, ring);
+        // The number was free, so the ring that had it was closed without our being told.
+        old.into_iter().for_each(abandon);
+    }
+    /// A call on a ring found a descriptor gone: if the ring's own is closed, the program closed it behind our back
+    /// (with all others, as daemons do), and the ring is no more.
+    pub fn notice_closed(&self, fd: i32) {
+        if !fd::is_open(fd) {
+            let gone = self.rings.lock().remove(&fd);
+            gone.into_iter().for_each(abandon);
+        }
     }
     /// Removes a descriptor; the ring ends with its last reference.
     pub fn remove_ring(&self, fd: i32) -> Option<Arc<Ring>> {
@@ -248,6 +258,11 @@ impl Inner {
         stats.ops = named(&sums);
         stats
     }
+}
+
+/// Never drops a ring whose descriptors may be closed already: their numbers may be somebody else's by now.
+fn abandon(ring: Arc<Ring>) {
+    core::mem::forget(ring);
 }
 
 fn add(sum: &mut OpCount, one: &OpCount) {

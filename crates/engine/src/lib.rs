@@ -4,6 +4,7 @@
 //! door needs to keep a ring's file descriptor alive: map, duplicate, close.
 //! The engine knows nothing of seccomp, preloading or the command line.
 
+pub mod compat;
 pub mod engine;
 pub mod errno;
 pub mod fds;
@@ -11,6 +12,7 @@ pub mod futex;
 pub mod host;
 pub mod limits;
 pub mod ops;
+pub mod park;
 pub mod policy;
 pub mod reactor;
 pub mod register;
@@ -119,6 +121,9 @@ impl Engine {
         let task = self.inner.task(caller.tid, ring.mem.geometry().sq_entries);
         let call = ring::enter::Enter { to_submit, min_complete, flags, arg, argsz };
         let result = ring.enter(caller, &task, &call);
+        if result == Err(Errno::BADF) {
+            self.inner.notice_closed(fd as i32);
+        }
         if ring.watched.load(core::sync::atomic::Ordering::Relaxed) {
             self.inner.serve_watchers(&ring);
         }
