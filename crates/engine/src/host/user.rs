@@ -114,6 +114,15 @@ pub fn write_slice<T: Pod>(addr: usize, values: &[T]) -> Result<(), Errno> {
 /// Longest path, with its NUL.
 const PATH_MAX: usize = 4096;
 
+/// Reads a path: ENOENT for an empty one.
+pub fn read_path(addr: usize) -> Result<Vec<u8>, Errno> {
+    let path = read_cstr(addr)?;
+    if path.len() == 1 {
+        return Err(Errno::NOENT);
+    }
+    Ok(path)
+}
+
 /// Reads a NUL-terminated string of at most PATH_MAX bytes; ENAMETOOLONG beyond.
 pub fn read_cstr(addr: usize) -> Result<Vec<u8>, Errno> {
     let mut out = Vec::new();

@@ -155,6 +155,9 @@ pub struct OpDef {
     pub unbound: bool,
     /// Serialised by inode when the file is regular.
     pub hashed: bool,
+    /// An error of the operation itself breaks no chain, and with CQE_SKIP_SUCCESS posts no CQE: so
+    /// Linux 6.18 treats what it always runs in a worker.
+    pub lenient: bool,
     /// Captures the SQE.
     pub prep: fn(&Sqe) -> Result<Op, Errno>,
     /// Tries the operation.
@@ -181,6 +184,7 @@ impl OpDef {
             on_ring: false,
             unbound: false,
             hashed: false,
+            lenient: false,
             prep,
             issue,
         }
@@ -191,6 +195,16 @@ impl OpDef {
             support: Support::None,
             ..OpDef::new(name, code, |_| Err(Errno::INVAL), |_, _| Issue::err(Errno::INVAL))
         }
+    }
+}
+
+impl OpDef {
+    /// Whether a result is a failure, for the chain and for CQE_SKIP_SUCCESS. A file that was not
+    /// there, or of the wrong kind, is one even for a lenient operation.
+    pub fn is_failure(&self, res: i32) -> bool {
+        let file_error = self.file == FileUse::Needed && res == Errno::BADF.res();
+        let always = [Errno::CANCELED.res(), Errno::NOTSOCK.res()].contains(&res) || file_error;
+        res < 0 && (!self.lenient || always)
     }
 }
 

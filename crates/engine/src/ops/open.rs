@@ -47,7 +47,7 @@ fn prep_openat(sqe: &Sqe) -> Result<Op, Errno> {
     check_slot(sqe.file_index, flags)?;
     let flags = if flags & nr::O_PATH as u64 != 0 { flags & O_PATH_FLAGS } else { flags };
     let how = [flags, mode, 0];
-    Ok(Op::Open(Open { path: user::read_cstr(sqe.addr as usize)?, how, slot: sqe.file_index }))
+    Ok(Op::Open(Open { path: user::read_path(sqe.addr as usize)?, how, slot: sqe.file_index }))
 }
 
 /// What O_PATH leaves of the flags.
@@ -64,7 +64,7 @@ fn prep_openat2(sqe: &Sqe) -> Result<Op, Errno> {
         check_trailing_zeros(sqe.off as usize + size_of::<How>(), size - size_of::<How>())?;
     }
     check_slot(sqe.file_index, how[0])?;
-    Ok(Op::Open(Open { path: user::read_cstr(sqe.addr as usize)?, how, slot: sqe.file_index }))
+    Ok(Op::Open(Open { path: user::read_path(sqe.addr as usize)?, how, slot: sqe.file_index }))
 }
 
 /// A larger structure than ours is fine as long as what we do not know is zero; E2BIG if not.

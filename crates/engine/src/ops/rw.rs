@@ -47,9 +47,9 @@ pub struct Rw {
     attributes: bool,
 }
 
-/// The priority classes that Linux knows; a level without a class is none.
+/// The priority classes that Linux knows; a level (the low three bits) needs a class, hints do not.
 fn check_ioprio(ioprio: u16) -> Result<(), Errno> {
-    match (ioprio >> 13, ioprio & 0x1fff) {
+    match (ioprio >> 13, ioprio & 7) {
         (0, 0) | (1..=3, _) => Ok(()),
         _ => Err(Errno::INVAL),
     }
@@ -223,6 +223,10 @@ fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
 fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
     let status = fd::status_flags(req.file.raw())?;
     let Op::Rw(rw) = &req.op else { return Err(Errno::INVAL) };
+    const WRONG_MODE: [u32; 2] = [nr::O_WRONLY, nr::O_RDONLY];
+    if status & nr::O_ACCMODE == WRONG_MODE[usize::from(rw.write)] {
+        return Err(Errno::BADF);
+    }
     if rw.attributes || rw.offset < -1 {
         return Err(Errno::INVAL);
     }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 impl Ring {
     /// Ends a request that the caller owns.
     pub fn complete(self: &Arc<Ring>, st: &mut State, mut req: Box<Req>, res: i32, mut flags: u32) {
-        if res < 0 {
+        if req.early.is_some() || req.def.is_failure(res) {
             req.failed = true;
         }
         flags |= self.put_buffer_away(st, &mut req, res);

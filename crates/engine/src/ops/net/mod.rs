@@ -201,4 +201,5 @@ pub const ACCEPT: OpDef = OpDef {
 pub const SOCKET: OpDef =
     OpDef { file: FileUse::Ignored, ..OpDef::new("SOCKET", op::SOCKET, prep_socket, issue_socket) };
 /// SHUTDOWN.
-pub const SHUTDOWN: OpDef = OpDef::new("SHUTDOWN", op::SHUTDOWN, prep_shutdown, issue_shutdown);
+pub const SHUTDOWN: OpDef =
+    OpDef { lenient: true, ..OpDef::new("SHUTDOWN", op::SHUTDOWN, prep_shutdown, issue_shutdown) };
