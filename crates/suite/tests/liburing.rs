@@ -26,7 +26,12 @@ const LIMIT_LONG: Duration = Duration::from_secs(75);
 /// Programs known not to end are not given their full time.
 const LIMIT_HANGING: Duration = Duration::from_secs(5);
 
-const SLOW: &[&str] = &["multicqes_drain", "poll-race-mshot", "send-zerocopy"];
+const SLOW: &[&str] = &[
+    "multicqes_drain",
+    "poll-mshot-update",
+    "poll-race-mshot",
+    "send-zerocopy",
+];
 
 /// Whose io_uring answers.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -206,6 +211,12 @@ impl Suite {
             let (expected, seen) = (self.expected(name), Verdict::of(outcome));
             if !self.recording && expected != seen && !expected.regressed_to(seen) {
                 println!("note: {name} gives {seen}, the table says {expected}");
+            }
+            if seen == Verdict::Pass && outcome.elapsed > self.limit(name) / 2 {
+                println!(
+                    "note: {name} took {:.0} s, more than half its time",
+                    outcome.elapsed.as_secs_f64()
+                );
             }
         }
         let passed = results
