@@ -91,7 +91,11 @@ impl Dir {
     /// Makes a FIFO.
     pub fn fifo(&self, name: &str) {
         // SAFETY: the path is NUL-terminated.
-        assert_eq!(unsafe { libc::mkfifo(self.cpath(name) as *const libc::c_char, 0o600) }, 0, "mkfifo");
+        assert_eq!(
+            unsafe { libc::mkfifo(self.cpath(name) as *const libc::c_char, 0o600) },
+            0,
+            "mkfifo"
+        );
     }
 }
 

@@ -13,8 +13,9 @@ fn path(name: &str) -> PathBuf {
 
 /// The golden answer of a scenario.
 pub fn load(name: &str) -> Result<String, String> {
-    std::fs::read_to_string(path(name))
-        .map_err(|e| format!("no golden answer for {name} ({e}): run `behave --record {name}` on Linux 6.18"))
+    std::fs::read_to_string(path(name)).map_err(|e| {
+        format!("no golden answer for {name} ({e}): run `behave --record {name}` on Linux 6.18")
+    })
 }
 
 /// Writes one.

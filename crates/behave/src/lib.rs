@@ -9,6 +9,7 @@
 pub mod diff;
 pub mod errno_name;
 pub mod fixture;
+pub mod fuzz;
 pub mod golden;
 pub mod mem;
 pub mod pending;
@@ -29,7 +30,9 @@ pub mod prelude {
     pub use crate::sqe::*;
     pub use crate::{scenario, sys};
     pub use anyring_uapi::enter::{GeteventsArg, Timespec};
-    pub use anyring_uapi::sqe::{ASYNC, BUFFER_SELECT, CQE_SKIP_SUCCESS, FIXED_FILE, IO_DRAIN, IO_HARDLINK, IO_LINK};
+    pub use anyring_uapi::sqe::{
+        ASYNC, BUFFER_SELECT, CQE_SKIP_SUCCESS, FIXED_FILE, IO_DRAIN, IO_HARDLINK, IO_LINK,
+    };
     pub use anyring_uapi::{enter, op, register, setup, Params};
     pub use libc::{POLLIN, POLLOUT};
     pub use std::os::fd::AsRawFd;

@@ -32,7 +32,8 @@ impl Pending {
     /// The crate's list.
     pub fn load() -> Result<Pending, String> {
         let path = crate::golden::crate_dir().join("pending.txt");
-        let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let text =
+            std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         Pending::parse(&text)
     }
 
@@ -45,6 +46,12 @@ impl Pending {
     /// Names that are listed but in no scenario.
     pub fn unknown(&self, known: impl Fn(&str) -> bool) -> Vec<String> {
         self.lines.iter().map(|e| e.scenario.clone()).filter(|n| !known(n)).collect()
+    }
+
+    /// The reason why all of `name` may differ, if it may.
+    pub fn whole(&self, name: &str) -> Option<&str> {
+        let entry = self.lines.iter().find(|e| e.scenario == name && e.prefix.is_none());
+        entry.map(|e| e.reason.as_str())
     }
 
     /// Compares the answers of a scenario.
@@ -65,11 +72,14 @@ impl Pending {
 }
 
 fn compare_lines(entries: &[&Entry], kernel: &str, engine: &str, text: String) -> Verdict {
-    let rest = |s: &str| s.lines().filter(|l| !entries.iter().any(|e| e.covers(l))).collect::<Vec<_>>().join("\n");
+    let rest = |s: &str| {
+        s.lines().filter(|l| !entries.iter().any(|e| e.covers(l))).collect::<Vec<_>>().join("\n")
+    };
     if rest(kernel) != rest(engine) {
         return Verdict::Differs(text);
     }
-    let part = |e: &Entry, s: &str| s.lines().filter(|l| e.covers(l)).collect::<Vec<_>>().join("\n");
+    let part =
+        |e: &Entry, s: &str| s.lines().filter(|l| e.covers(l)).collect::<Vec<_>>().join("\n");
     let stale: Vec<String> =
         entries.iter().filter(|e| part(e, kernel) == part(e, engine)).map(|e| e.show()).collect();
     if !stale.is_empty() {
@@ -103,4 +113,38 @@ fn entry(line: &str) -> Result<Entry, String> {
         return Err(bad());
     }
     Ok(Entry { scenario: name.into(), prefix, reason: reason.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list() -> Pending {
+        Pending::parse("# why\nwhole not yet\npart:op 7: later\npart:op: 8: colon in the prefix\n")
+            .expect("a list")
+    }
+
+    #[test]
+    fn whole_scenarios_may_differ_and_must() {
+        assert_eq!(list().compare("whole", "a\n", "b\n"), Verdict::Pending("not yet".into()));
+        assert!(matches!(list().compare("whole", "a\n", "a\n"), Verdict::Stale(_)));
+        assert_eq!(list().compare("other", "a\n", "a\n"), Verdict::Same);
+        assert!(matches!(list().compare("other", "a\n", "b\n"), Verdict::Differs(_)));
+    }
+
+    #[test]
+    fn single_answers_may_differ_and_each_must() {
+        let kernel = "op 7 x: 1\nop: 8 y: 1\nz: 1\n";
+        let verdict = |engine: &str| list().compare("part", kernel, engine);
+        assert!(matches!(verdict("op 7 x: 2\nop: 8 y: 2\nz: 1\n"), Verdict::Pending(_)));
+        assert!(matches!(verdict("op 7 x: 2\nop: 8 y: 1\nz: 1\n"), Verdict::Stale(_)));
+        assert!(matches!(verdict("op 7 x: 2\nop: 8 y: 2\nz: 2\n"), Verdict::Differs(_)));
+    }
+
+    #[test]
+    fn lines_without_a_reason_are_refused() {
+        for bad in ["name", "name ", "name:prefix", "name:prefix: "] {
+            assert!(Pending::parse(bad).is_err(), "{bad}");
+        }
+    }
 }

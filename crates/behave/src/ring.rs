@@ -45,7 +45,8 @@ pub fn flags(flags: u32) -> Params {
 impl Ring {
     /// A ring of `entries` with setup `flags`; a refusal ends the scenario with a message.
     pub fn new(entries: u32, flag_bits: u32) -> Ring {
-        Ring::with(entries, flags(flag_bits)).unwrap_or_else(|e| panic!("setup of flags {flag_bits:#x}: {}", res(e)))
+        Ring::with(entries, flags(flag_bits))
+            .unwrap_or_else(|e| panic!("setup of flags {flag_bits:#x}: {}", res(e)))
     }
 
     /// A ring with the CQ's size given.
@@ -66,7 +67,8 @@ impl Ring {
     fn map(fd: i32, p: Params) -> Result<Ring, i32> {
         let rw = libc::PROT_READ | libc::PROT_WRITE;
         let cqe = if p.flags & setup::CQE32 != 0 { 32 } else { 16 };
-        let array = if p.flags & setup::NO_SQARRAY != 0 { 0 } else { p.sq_off.array + 4 * p.sq_entries };
+        let array =
+            if p.flags & setup::NO_SQARRAY != 0 { 0 } else { p.sq_off.array + 4 * p.sq_entries };
         let base_len = array.max(p.cq_off.cqes + p.cq_entries * cqe) as usize;
         let base = sys::mmap(fd, base_len, rw, libc::MAP_SHARED, setup::OFF_SQ_RING)?;
         let mut ring = Ring { fd, p, base, base_len, sqes: base, mapped: true };
@@ -91,7 +93,11 @@ impl Ring {
     }
 
     fn sqe_size(&self) -> usize {
-        if self.p.flags & setup::SQE128 != 0 { 128 } else { 64 }
+        if self.p.flags & setup::SQE128 != 0 {
+            128
+        } else {
+            64
+        }
     }
 
     fn sqes_len(&self) -> usize {
@@ -100,7 +106,11 @@ impl Ring {
 
     /// Size of one CQE slot.
     pub fn cqe_size(&self) -> usize {
-        if self.p.flags & setup::CQE32 != 0 { 32 } else { 16 }
+        if self.p.flags & setup::CQE32 != 0 {
+            32
+        } else {
+            16
+        }
     }
 
     fn word(&self, off: u32) -> &AtomicU32 {

@@ -58,7 +58,7 @@ pub fn scenario(behave: &Path, name: &str, seconds: u32, on: On) -> Result<Strin
             c
         }
     };
-    cmd.arg(name);
+    cmd.arg(name).env("RUST_BACKTRACE", "0");
     let limit = Duration::from_secs(u64::from(seconds) + GRACE_SECONDS);
     let (text, status) = run_limited(cmd, limit)?;
     Ok(format!("{text}{}", verdict(status)))
@@ -102,7 +102,9 @@ fn tempfile() -> Result<std::fs::File, String> {
 fn read_all(mut f: std::fs::File) -> Result<String, String> {
     use std::io::Seek;
     let mut bytes = Vec::new();
-    f.rewind().and_then(|()| f.read_to_end(&mut bytes)).map_err(|e| format!("read answers: {e}"))?;
+    f.rewind()
+        .and_then(|()| f.read_to_end(&mut bytes))
+        .map_err(|e| format!("read answers: {e}"))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

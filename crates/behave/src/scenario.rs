@@ -57,6 +57,11 @@ macro_rules! scenario {
         $crate::scenario!($f, $about, 10)
     };
     ($f:ident, $about:literal, $seconds:literal) => {
-        $crate::scenario::Scenario { name: stringify!($f), about: $about, run: $f, seconds: $seconds }
+        $crate::scenario::Scenario {
+            name: stringify!($f),
+            about: $about,
+            run: $f,
+            seconds: $seconds,
+        }
     };
 }

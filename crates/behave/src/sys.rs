@@ -69,8 +69,22 @@ pub fn setup(entries: u32, params: usize) -> Ret {
 }
 
 /// `io_uring_enter(2)`.
-pub fn enter(fd: i32, to_submit: u32, min_complete: u32, flags: u32, arg: usize, size: usize) -> Ret {
-    let a = [fd as isize as usize, to_submit as usize, min_complete as usize, flags as usize, arg, size];
+pub fn enter(
+    fd: i32,
+    to_submit: u32,
+    min_complete: u32,
+    flags: u32,
+    arg: usize,
+    size: usize,
+) -> Ret {
+    let a = [
+        fd as isize as usize,
+        to_submit as usize,
+        min_complete as usize,
+        flags as usize,
+        arg,
+        size,
+    ];
     // SAFETY: the kernel checks the addresses; scenarios pass leaked memory or bad addresses.
     unsafe { syscall(anyring_uapi::NR_ENTER, a) }
 }
@@ -95,7 +109,8 @@ pub fn mmap(fd: i32, len: usize, prot: i32, flags: i32, off: u64) -> Result<*mut
 
 /// Fresh zeroed pages, never freed.
 pub fn pages(len: usize) -> *mut u8 {
-    mmap(-1, len, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, 0).expect("memory")
+    mmap(-1, len, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, 0)
+        .expect("memory")
 }
 
 /// Unmaps what [`mmap`] gave.

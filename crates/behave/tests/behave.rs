@@ -17,13 +17,33 @@ fn main() {
     // Timing answers need the machine for themselves.
     args.test_threads = Some(1);
     let live = run::kernel_has_io_uring() && run::kernel_is_golden_series();
-    let pending: &'static Pending = Box::leak(Box::new(Pending::load().unwrap_or_else(|e| panic!("{e}"))));
+    let pending: &'static Pending =
+        Box::leak(Box::new(Pending::load().unwrap_or_else(|e| panic!("{e}"))));
     let mut trials = vec![Trial::test("pending_names_exist", || no_unknown(pending))];
     for s in scenarios::all() {
         trials.push(Trial::ignorable_test(format!("kernel::{}", s.name), move || kernel(s, live)));
-        trials.push(Trial::ignorable_test(format!("engine::{}", s.name), move || engine(s, live, pending)));
+        trials.push(Trial::ignorable_test(format!("engine::{}", s.name), move || {
+            engine(s, live, pending)
+        }));
     }
+    trials.push(Trial::ignorable_test("fuzzdiff::quick_seeds", move || fuzz(live, pending)));
     libtest_mimic::run(&args, trials).exit();
+}
+
+/// A fixed set of generated sequences, kernel and engine side by side.
+fn fuzz(live: bool, pending: &Pending) -> Result<Completion, Failed> {
+    if !live {
+        return Ok(Completion::ignored_with("no io_uring of Linux 6.18 here"));
+    }
+    let mut cmd = std::process::Command::new(env!("CARGO_BIN_EXE_fuzzdiff"));
+    cmd.args(["--seed", "1", "--count", "40"]);
+    let (text, status) = run::run_limited(cmd, std::time::Duration::from_secs(300))?;
+    match (status.success(), pending.whole("fuzzdiff")) {
+        (true, None) => Ok(Completion::Completed),
+        (true, Some(_)) => Err("no sequence differs: remove fuzzdiff from pending.txt".into()),
+        (false, Some(why)) => Ok(Completion::ignored_with(format!("pending: {why}"))),
+        (false, None) => Err(text.into()),
+    }
 }
 
 fn behave() -> &'static Path {
@@ -31,7 +51,7 @@ fn behave() -> &'static Path {
 }
 
 fn no_unknown(pending: &Pending) -> Result<(), Failed> {
-    let unknown = pending.unknown(|n| scenarios::find(n).is_some());
+    let unknown = pending.unknown(|n| n == "fuzzdiff" || scenarios::find(n).is_some());
     if unknown.is_empty() {
         Ok(())
     } else {
@@ -56,7 +76,11 @@ fn kernel(s: &Scenario, live: bool) -> Result<Completion, Failed> {
 }
 
 fn engine(s: &Scenario, live: bool, pending: &Pending) -> Result<Completion, Failed> {
-    let oracle = if live { run::scenario(behave(), s.name, s.seconds, On::Kernel)? } else { golden::load(s.name)? };
+    let oracle = if live {
+        run::scenario(behave(), s.name, s.seconds, On::Kernel)?
+    } else {
+        golden::load(s.name)?
+    };
     let answer = run::scenario(behave(), s.name, s.seconds, On::Engine)?;
     match pending.compare(s.name, &oracle, &answer) {
         Verdict::Same => Ok(Completion::Completed),

@@ -15,6 +15,8 @@ struct Findings {
     verdict: Verdict,
     features: Vec<Feature>,
     aio: Option<(u64, u64)>,
+    /// This process runs under anyring already: what was found is the engine's answer.
+    covered: bool,
 }
 
 /// Prints the findings.
@@ -26,6 +28,7 @@ pub fn doctor(json: bool) -> Result<(), Failure> {
         verdict: uring::explain(uring::try_setup(), place),
         features: features::probe_all(),
         aio: features::aio_use(),
+        covered: std::env::var_os("ANYRING_FILTER").is_some(),
     };
     let text = if json { findings.json() } else { findings.text() };
     let written = std::io::stdout().write_all(text.as_bytes());
@@ -40,6 +43,7 @@ impl Findings {
     /// Who would answer under `run --engine auto`.
     fn auto(&self) -> &'static str {
         match (self.verdict.works(), self.trap_works()) {
+            _ if self.covered => "user",
             (true, _) => "kernel",
             (false, true) => "user",
             (false, false) => "none",
@@ -58,6 +62,9 @@ impl Findings {
         };
         line("kernel", &self.release);
         line("io_uring", &self.verdict.text());
+        if self.covered {
+            line("anyring", "this process runs under it already; ask outside for the kernel's");
+        }
         if self.place.filtered {
             line("seccomp", "this process runs under a filter");
         }
@@ -112,6 +119,7 @@ impl Findings {
                 "sysctl": self.place.sysctl,
                 "seccomp_filter": self.place.filtered,
             },
+            "covered": self.covered,
             "auto": self.auto(),
             "features": features,
             "aio": self.aio.map(|(used, max)| json!({"nr": used, "max_nr": max})),

@@ -8,6 +8,7 @@ use crate::child::{self, Outcome};
 use crate::failure::Failure;
 use crate::{features, library, uring, Run};
 use anyring_engine::Errno;
+use anyring_engine::Policy;
 use anyring_front::program::{judge_at, Kind, Verdict};
 use anyring_front::settings::{self, Choice};
 use std::ffi::{CStr, CString, OsStr, OsString};
@@ -24,19 +25,37 @@ pub fn run(request: Run) -> Failure {
     }
 }
 
+fn check_policy(list: &str) -> Result<(), Failure> {
+    match Policy::parse(list.as_bytes()) {
+        Ok(_) => Ok(()),
+        Err(item) => {
+            let item = String::from_utf8_lossy(item);
+            Err(Failure::own(format!(
+                "policy '{item}' is not understood; there is {}",
+                Policy::HELP
+            )))
+        }
+    }
+}
+
 fn prepare(request: Run) -> Result<Vec<CString>, Failure> {
-    settings::check_policy(request.policy.as_deref().unwrap_or("")).map_err(Failure::own)?;
+    check_policy(request.policy.as_deref().unwrap_or(""))?;
     let stats = request.stats.as_deref().map(stats_file).transpose()?;
     let name = &request.program[0];
     let path = find_program(name)?;
     let verdict = judge(name, &path)?;
+    // Under a filter of ours already: it stays, whatever is chosen now.
+    let nested = std::env::var_os(OsStr::from_bytes(settings::FILTER.to_bytes())).is_some();
     let takes_over = match request.engine {
+        _ if nested => true,
         Choice::User => true,
         Choice::Kernel => false,
         Choice::Auto => !uring::try_setup().works(),
     };
     if takes_over {
         check_coverable(name, verdict)?;
+    }
+    if takes_over && !nested {
         check_trap()?;
     }
     set(settings::ENGINE, request.engine.name());

@@ -52,7 +52,11 @@ fn wrong_command_lines() {
     let mut command = anyring(&["run", "--", "true"]);
     command.env("ANYRING_ENGINE", "turbo");
     assert_error(&command.output().unwrap(), 125, &["turbo"]);
-    assert_error(&run(&["--policy", "fast", "--", "true"]), 125, &["'fast' is not NAME=VALUE"]);
+    assert_error(
+        &run(&["--policy", "fast", "--", "true"]),
+        125,
+        &["'fast' is not understood", "lazy_wake"],
+    );
     let stats = ["--stats", "/no/such/dir/file", "--", "true"];
     assert_error(&run(&stats), 125, &["'/no/such/dir/file'", "No such"]);
 }

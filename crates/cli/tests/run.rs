@@ -91,6 +91,13 @@ fn the_programs_own_sigsys_handler() {
 }
 
 #[test]
+fn the_programs_own_filter_that_traps() {
+    let (output, _) = calls("own-filter", &["own-filter"]);
+    let text = stdout(&output);
+    assert_eq!(text, format!("emulated 42\nafter -{}\nkilled by 31\n", libc::EBADF));
+}
+
+#[test]
 fn every_filter_from_outside_is_outranked() {
     let dir = scratch("outer");
     let program = compile("calls.c", &dir, "calls", &[], &[]);
@@ -115,6 +122,19 @@ fn kernel_leaves_the_calls_alone() {
     assert_eq!(stdout(&output), "inline -95\nlibc -95\n");
     let lines = statistics(&stats);
     assert_eq!((&lines[0]["engine"], lines.len()), (&"kernel".into(), 1));
+}
+
+#[test]
+fn a_launcher_under_a_launcher() {
+    let dir = scratch("nested");
+    let program = compile("calls.c", &dir, "calls", &[], &[]);
+    let launcher = common::launcher().to_str().unwrap();
+    for inner in ["auto", "user", "kernel"] {
+        let args = ["run", "--", launcher, "run", "--engine", inner, "--", &program, "inline"];
+        let output = block(&mut anyring(&args), OUTER).output().unwrap();
+        assert_quiet(&output, 0);
+        assert_all_from_the_engine(&output, 1);
+    }
 }
 
 #[test]

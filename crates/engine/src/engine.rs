@@ -1,6 +1,7 @@
 //! The process-wide part: rings by descriptor, tasks by thread, threads, counters.
 
 use crate::fds::Fds;
+use crate::futex::Futexes;
 use crate::host::{fd, thread};
 use crate::reactor::Reactor;
 use crate::ring::state::OpCount;
@@ -22,6 +23,8 @@ pub struct Inner {
     pub fds: Fds,
     /// Background thread.
     pub reactor: Reactor,
+    /// Futex waits.
+    pub futexes: Futexes,
     rings: Lock<BTreeMap<i32, Arc<Ring>>>,
     tasks: Lock<BTreeMap<i32, Arc<Task>>>,
     /// Rings that are watched: lets `refresh_readiness` be cheap.
@@ -47,13 +50,19 @@ impl Inner {
             fds: Fds::new(config.fds),
             config,
             reactor: Reactor::new(),
+            futexes: Futexes::default(),
             rings: Lock::new(BTreeMap::new()),
             tasks: Lock::new(BTreeMap::new()),
             watched: AtomicU32::new(0),
             next_id: AtomicU64::new(1),
             workers: AtomicU32::new(0),
             workers_max: AtomicU32::new(0),
-            retired: Lock::new(Retired { rings: 0, overflow: 0, wakeups: 0, ops: Box::new([OpCount::default(); op::COUNT]) }),
+            retired: Lock::new(Retired {
+                rings: 0,
+                overflow: 0,
+                wakeups: 0,
+                ops: Box::new([OpCount::default(); op::COUNT]),
+            }),
         }
     }
 
@@ -207,7 +216,10 @@ impl Inner {
     /// See [`crate::Engine::stats`].
     pub fn stats(&self) -> Stats {
         let mut sums = [OpCount::default(); op::COUNT];
-        let mut stats = Stats { workers_max: self.workers_max.load(Ordering::Relaxed) as u64, ..Stats::default() };
+        let mut stats = Stats {
+            workers_max: self.workers_max.load(Ordering::Relaxed) as u64,
+            ..Stats::default()
+        };
         let mut seen = Vec::new();
         for ring in self.all_rings() {
             if seen.contains(&ring.id) {

@@ -22,7 +22,12 @@ pub struct Fds {
 impl Fds {
     /// Nothing is opened yet.
     pub fn new(layout: FdLayout) -> Fds {
-        Fds { layout, program_soft: AtomicU64::new(0), highest: AtomicI32::new(-1), ring_numbers: Lock::new(()) }
+        Fds {
+            layout,
+            program_soft: AtomicU64::new(0),
+            highest: AtomicI32::new(-1),
+            ring_numbers: Lock::new(()),
+        }
     }
     /// The layout.
     pub fn layout(&self) -> FdLayout {
@@ -36,7 +41,12 @@ impl Fds {
             return;
         }
         if fd::set_nofile_limit(hard.min(1 << 20).max(soft), hard).is_ok() {
-            let _ = self.program_soft.compare_exchange(0, soft + 1, Ordering::AcqRel, Ordering::Relaxed);
+            let _ = self.program_soft.compare_exchange(
+                0,
+                soft + 1,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            );
         }
     }
 

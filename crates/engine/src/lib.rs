@@ -7,9 +7,11 @@
 pub mod engine;
 pub mod errno;
 pub mod fds;
+pub mod futex;
 pub mod host;
 pub mod limits;
 pub mod ops;
+pub mod policy;
 pub mod reactor;
 pub mod register;
 pub mod registered;
@@ -23,6 +25,7 @@ pub mod wq;
 mod setup_call;
 
 pub use errno::Errno;
+pub use policy::Policy;
 
 use anyring_uapi::enter as uapi_enter;
 use engine::Inner;
@@ -58,6 +61,8 @@ pub struct Caller {
 pub struct Config {
     /// Where file descriptors go.
     pub fds: FdLayout,
+    /// What is switched on.
+    pub policy: Policy,
     /// Workers are raw threads that never touch libc's thread-local storage: needed where calls arrive in a
     /// signal handler. Needs a global allocator that is not libc's.
     pub raw_threads: bool,
@@ -121,7 +126,14 @@ impl Engine {
     }
 
     /// `io_uring_register(2)`.
-    pub fn register(&self, caller: &Caller, fd: u32, opcode: u32, arg: usize, nr_args: u32) -> Result<u32, Errno> {
+    pub fn register(
+        &self,
+        caller: &Caller,
+        fd: u32,
+        opcode: u32,
+        arg: usize,
+        nr_args: u32,
+    ) -> Result<u32, Errno> {
         register::register(&self.inner, caller, fd, opcode, arg, nr_args)
     }
 
@@ -131,8 +143,16 @@ impl Engine {
     }
 
     /// `mmap(2)` of a ring descriptor.
-    pub fn mmap(&self, fd: i32, addr: usize, len: usize, prot: u32, flags: u32, offset: u64) -> Result<usize, Errno> {
-        self.inner.ring_or_error(fd)?.mem.map(addr, len, prot, flags, offset)
+    pub fn mmap(
+        &self,
+        fd: i32,
+        addr: usize,
+        len: usize,
+        prot: u32,
+        flags: u32,
+        offset: u64,
+    ) -> Result<usize, Errno> {
+        self.inner.ring_or_error(fd)?.map(addr, len, prot, flags, offset)
     }
 
     /// `close(2)`; `None` if `fd` is not a ring (then nothing was done).
@@ -147,7 +167,13 @@ impl Engine {
         Some(self.dup_ring(&ring, fd, to, cloexec))
     }
 
-    fn dup_ring(&self, ring: &Arc<ring::Ring>, fd: i32, to: Option<i32>, cloexec: bool) -> Result<u32, Errno> {
+    fn dup_ring(
+        &self,
+        ring: &Arc<ring::Ring>,
+        fd: i32,
+        to: Option<i32>,
+        cloexec: bool,
+    ) -> Result<u32, Errno> {
         let new = match to {
             Some(to) if to == fd => return Ok(fd as u32),
             Some(to) => {
@@ -174,6 +200,11 @@ impl Engine {
         if let Some(ring) = self.inner.watch(fd) {
             ring.look_for_work();
         }
+    }
+
+    /// Whether any ring is in a poll set of the program.
+    pub fn has_watched(&self) -> bool {
+        self.inner.watched.load(core::sync::atomic::Ordering::Relaxed) != 0
     }
 
     /// The program is about to wait in poll, select or epoll_wait: drops the readiness of watched rings whose completion

@@ -32,3 +32,7 @@ pub const SQPOLL_IDLE_MS: u32 = 1000;
 pub const XATTR_NAME_MAX: usize = 255;
 /// Bytes of an extended attribute's value, as in Linux.
 pub const XATTR_VALUE_MAX: usize = 65536;
+/// Words of futex waits in one lane: what `futex_waitv(2)` takes, less the bell.
+pub const FUTEX_WORDS_MAX: usize = 127;
+/// Nanoseconds for which a changed futex word may be explained by a wake: between a program's store and its wake.
+pub const FUTEX_SUSPICION_NS: u64 = 2_000_000;

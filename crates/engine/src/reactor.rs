@@ -6,9 +6,9 @@
 //! again if requests still wait. On a DEFER_TASKRUN ring the reactor handles nothing: it only signals that there is work.
 
 use crate::engine::Inner;
+use crate::host::fd::OwnedFd;
 use crate::host::poll::{self as epoll, Event};
 use crate::host::thread;
-use crate::host::fd::OwnedFd;
 use crate::ring::Ring;
 use crate::sync::Lock;
 use anyring_uapi::setup::TASKRUN_FLAG;
@@ -83,10 +83,13 @@ fn serve(ring: &Arc<Ring>) {
 impl Ring {
     /// Called when a thread leaves the ring: while requests wait for events, the reactor is told to look after them.
     pub fn attend(self: &Arc<Ring>) {
-        if !self.has_armed() || self.reactor_armed.load(Ordering::Acquire) || !self.needs_reactor() {
+        if !self.has_armed() || self.reactor_armed.load(Ordering::Acquire) || !self.needs_reactor()
+        {
             return;
         }
-        let (Some(engine), Some(own)) = (self.engine.upgrade(), self.existing_epfd()) else { return };
+        let (Some(engine), Some(own)) = (self.engine.upgrade(), self.existing_epfd()) else {
+            return;
+        };
         if self.cq.lock().has_sleepers() {
             return;
         }
@@ -95,7 +98,8 @@ impl Ring {
             return;
         }
         let events = epoll::IN | epoll::ONESHOT;
-        let armed = epoll::modify(reactor, own, events, self.id).or_else(|_| epoll::add(reactor, own, events, self.id));
+        let armed = epoll::modify(reactor, own, events, self.id)
+            .or_else(|_| epoll::add(reactor, own, events, self.id));
         if armed.is_err() {
             self.reactor_armed.store(false, Ordering::Release);
         }
@@ -111,7 +115,9 @@ impl Ring {
 
     /// A thread is about to wait by itself.
     pub fn leave_reactor(&self) {
-        let (Some(engine), Some(own)) = (self.engine.upgrade(), self.existing_epfd()) else { return };
+        let (Some(engine), Some(own)) = (self.engine.upgrade(), self.existing_epfd()) else {
+            return;
+        };
         let Some(reactor) = engine.reactor.epfd.lock().as_ref().map(OwnedFd::raw) else { return };
         if self.reactor_armed.swap(false, Ordering::AcqRel) {
             let _ = epoll::modify(reactor, own, 0, self.id);

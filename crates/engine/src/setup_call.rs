@@ -14,13 +14,22 @@ use core::sync::atomic::Ordering;
 use std::sync::Arc;
 
 /// See [`crate::Engine::setup`].
-pub fn setup(engine: &Arc<Inner>, caller: &Caller, entries: u32, params: usize) -> Result<u32, Errno> {
+pub fn setup(
+    engine: &Arc<Inner>,
+    caller: &Caller,
+    entries: u32,
+    params: usize,
+) -> Result<u32, Errno> {
     let mut p: Params = user::read(params)?;
     let geo = setup::geometry(entries, &mut p)?;
     let attach = attach_target(engine, &p)?;
     check_cpu(&p)?;
     let mem = if p.flags & NO_MMAP != 0 {
-        SharedRings::in_program_memory(geo, p.cq_off.user_addr as usize, p.sq_off.user_addr as usize)?
+        SharedRings::in_program_memory(
+            geo,
+            p.cq_off.user_addr as usize,
+            p.sq_off.user_addr as usize,
+        )?
     } else {
         SharedRings::new(geo)?
     };
@@ -57,7 +66,13 @@ fn check_cpu(p: &Params) -> Result<(), Errno> {
     }
 }
 
-fn build(engine: &Arc<Inner>, caller: &Caller, p: &Params, mem: SharedRings, task: Arc<Task>) -> Result<Arc<Ring>, Errno> {
+fn build(
+    engine: &Arc<Inner>,
+    caller: &Caller,
+    p: &Params,
+    mem: SharedRings,
+    task: Arc<Task>,
+) -> Result<Arc<Ring>, Errno> {
     let enabled = p.flags & R_DISABLED == 0;
     let owner = (enabled && p.flags & SINGLE_ISSUER != 0).then_some(caller.tid);
     let efd = engine.fds.move_high(fd::eventfd()?)?;
@@ -65,7 +80,12 @@ fn build(engine: &Arc<Inner>, caller: &Caller, p: &Params, mem: SharedRings, tas
     Ok(Arc::new(Ring::new(engine.new_id(), p.flags, mem, task, Arc::downgrade(engine), efd, state)))
 }
 
-fn start_sqpoll(engine: &Arc<Inner>, ring: &Arc<Ring>, p: &Params, attach: Option<Arc<Ring>>) -> Result<(), Errno> {
+fn start_sqpoll(
+    engine: &Arc<Inner>,
+    ring: &Arc<Ring>,
+    p: &Params,
+    attach: Option<Arc<Ring>>,
+) -> Result<(), Errno> {
     if p.flags & SQPOLL == 0 {
         return Ok(());
     }
@@ -74,7 +94,8 @@ fn start_sqpoll(engine: &Arc<Inner>, ring: &Arc<Ring>, p: &Params, attach: Optio
         Some(sqpoll) => sqpoll,
         None => {
             let cpu = (p.flags & SQ_AFF != 0).then_some(p.sq_thread_cpu);
-            let pool = Arc::new(crate::wq::Pool::new(ring.task.tid, p.sq_entries, Arc::downgrade(engine)));
+            let pool =
+                Arc::new(crate::wq::Pool::new(ring.task.tid, p.sq_entries, Arc::downgrade(engine)));
             SqPoll::start(engine, Arc::new(Task::new(ring.task.tid, pool)), cpu)?
         }
     };
@@ -84,7 +105,12 @@ fn start_sqpoll(engine: &Arc<Inner>, ring: &Arc<Ring>, p: &Params, attach: Optio
 }
 
 /// Gives the ring its descriptor, or its registered index.
-fn publish(engine: &Arc<Inner>, task: &Arc<Task>, ring: Arc<Ring>, flags: u32) -> Result<u32, Errno> {
+fn publish(
+    engine: &Arc<Inner>,
+    task: &Arc<Task>,
+    ring: Arc<Ring>,
+    flags: u32,
+) -> Result<u32, Errno> {
     if flags & REGISTERED_FD_ONLY != 0 {
         let mut slots = task.ring_fds.lock();
         let index = slots.iter().position(Option::is_none).ok_or(Errno::BUSY)?;

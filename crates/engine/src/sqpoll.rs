@@ -38,7 +38,11 @@ pub struct SqPoll {
 
 impl SqPoll {
     /// Starts a thread, pinned to a CPU if given.
-    pub fn start(engine: &Arc<Inner>, task: Arc<Task>, cpu: Option<u32>) -> Result<Arc<SqPoll>, Errno> {
+    pub fn start(
+        engine: &Arc<Inner>,
+        task: Arc<Task>,
+        cpu: Option<u32>,
+    ) -> Result<Arc<SqPoll>, Errno> {
         let sqpoll = Arc::new(SqPoll {
             rings: Lock::new(Vec::new()),
             bell: AtomicU32::new(0),

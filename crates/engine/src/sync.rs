@@ -6,10 +6,10 @@
 //! (`wq`) → completion queue (`Ring::cq`) → registries (`Engine` maps). No lock is held over
 //! a call that may wait.
 
-#[cfg(loom)]
-use loom::sync::atomic::{AtomicU32, Ordering};
 #[cfg(not(loom))]
 use core::sync::atomic::{AtomicU32, Ordering};
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU32, Ordering};
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};

@@ -3,8 +3,7 @@
 //! executed, and the environment that carries anyring into it.
 //!
 //! The preload library calls into this crate between fork and exec and from constructors, so
-//! nothing here allocates, locks or panics, except [`settings::check_policy`], which only the
-//! launcher calls.
+//! nothing here allocates, locks or panics.
 
 pub mod env;
 pub mod filter;

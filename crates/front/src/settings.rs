@@ -54,49 +54,9 @@ pub fn value_of<'a>(entry: &'a [u8], name: &CStr) -> Option<&'a [u8]> {
     rest.strip_prefix(b"=")
 }
 
-/// The one rule of the policy that is the preload library's own: `rewrite=off` leaves hot call
-/// sites as they are, each call a trap.
-pub const REWRITE: &[u8] = b"rewrite";
-
-/// The last value of a name in `NAME=VALUE,...`.
-pub fn policy_value<'a>(list: Option<&'a [u8]>, name: &[u8]) -> Option<&'a [u8]> {
-    let items = list?.split(|&b| b == b',');
-    items.filter_map(|item| item.strip_prefix(name)?.strip_prefix(b"=")).last()
-}
-
-/// Splits `NAME=VALUE,...` into pairs.
-pub fn check_policy(list: &str) -> Result<Vec<(&str, &str)>, String> {
-    let mut pairs = Vec::new();
-    for item in list.split(',').filter(|item| !item.is_empty()) {
-        match item.split_once('=') {
-            Some((name, value)) if !name.is_empty() && !value.is_empty() => {
-                pairs.push((name, value));
-            }
-            _ => return Err(format!("policy '{item}' is not NAME=VALUE")),
-        }
-    }
-    Ok(pairs)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn policy_lists_are_split() {
-        assert_eq!(check_policy("a=1,b=x"), Ok(vec![("a", "1"), ("b", "x")]));
-        assert_eq!(check_policy(""), Ok(vec![]));
-        assert!(check_policy("a").unwrap_err().contains("'a' is not NAME=VALUE"));
-        assert!(check_policy("a=1,=2").unwrap_err().contains("'=2'"));
-    }
-
-    #[test]
-    fn the_last_value_of_a_rule_counts() {
-        let list = Some(&b"rewrite=on,rewriter=x,rewrite=off"[..]);
-        assert_eq!(policy_value(list, REWRITE), Some(&b"off"[..]));
-        assert_eq!(policy_value(list, b"re"), None);
-        assert_eq!(policy_value(None, REWRITE), None);
-    }
 
     #[test]
     fn a_value_belongs_to_the_whole_name() {

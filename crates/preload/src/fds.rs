@@ -29,6 +29,11 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
         sys::set_errno(libc::EBADF);
         return -1;
     }
+    if !next::ready() {
+        // SAFETY: takes no pointer.
+        return to_libc(unsafe { sys::call6(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) })
+            as c_int;
+    }
     // SAFETY: takes no pointer.
     unsafe { next::close(fd) }
 }
@@ -136,6 +141,12 @@ pub unsafe extern "C" fn mmap(
         let (prot, flags) = (prot as usize, flags as usize);
         let a = [addr as usize, len, prot, flags, fd as usize, offset as usize];
         return on_ring_range(libc::SYS_mmap, a) as *mut c_void;
+    }
+    if !next::ready() {
+        let (prot, flags) = (prot as usize, flags as usize);
+        let a = [addr as usize, len, prot, flags, fd as usize, offset as usize];
+        // SAFETY: the caller's.
+        return to_libc(unsafe { sys::call6(libc::SYS_mmap, a) }) as *mut c_void;
     }
     // SAFETY: the caller's.
     unsafe { next::mmap(addr, len, prot, flags, fd, offset) }

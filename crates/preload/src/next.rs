@@ -7,7 +7,7 @@
 
 use crate::sys;
 use core::ffi::{c_char, c_int, c_uint, c_void};
-use core::sync::atomic::{AtomicPtr, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use libc::{
     epoll_event, fd_set, gid_t, nfds_t, pid_t, pollfd, posix_spawn_file_actions_t,
     posix_spawnattr_t, pthread_attr_t, rlimit, sigaction as Sigaction, sigset_t, size_t, timespec,
@@ -47,6 +47,14 @@ impl Missing for *mut c_void {
     }
 }
 
+static READY: AtomicBool = AtomicBool::new(false);
+
+/// Whether all functions were looked up. Before that, a function that a malloc needs at its first
+/// use must not come here: the look-up may need malloc.
+pub fn ready() -> bool {
+    READY.load(Ordering::Relaxed)
+}
+
 fn look_up(slot: &AtomicPtr<c_void>, name: *const c_char) -> *mut c_void {
     let known = slot.load(Ordering::Relaxed);
     if !known.is_null() {
@@ -68,6 +76,7 @@ macro_rules! next {
         /// Looks all of them up.
         pub fn look_up_all() {
             $(look_up(&slots::$name, concat!(stringify!($name), "\0").as_ptr().cast());)*
+            READY.store(true, Ordering::Relaxed);
         }
         $(
             /// The next definition of this function.

@@ -8,10 +8,10 @@
 use crate::state;
 use crate::sys::{self, complain};
 use crate::{exec, exit, limits, next, program_sigsys, report, rewrite, trap, ALLOCATOR};
-use anyring_engine::FdLayout;
+use anyring_engine::{FdLayout, Policy};
 use anyring_front::env::Environ;
 use anyring_front::layout::{self, Inherited};
-use anyring_front::settings::{self, Choice, REWRITE};
+use anyring_front::settings::{self, Choice};
 use anyring_front::{env, filter};
 use core::ffi::{c_char, c_int};
 
@@ -42,19 +42,27 @@ unsafe extern "C" fn start(_: c_int, _: *const *const c_char, envp: *const *cons
     limits::restore_inherited(taken.nofile_soft);
     report::open(environ.get(settings::STATS), taken.layout().private_min);
     exit::prepare();
-    if settings::policy_value(environ.get(settings::POLICY), REWRITE) != Some(b"off") {
+    let policy = policy(environ);
+    if policy.rewrite {
         rewrite::enable();
     }
     // SAFETY: the handler is a plain function.
     unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
     let mask = sys::set_mask(!0);
-    state::activate(taken.layout());
+    state::activate(taken.layout(), policy);
     sys::set_mask(mask & !sys::SIGSYS_BIT);
 }
 
 extern "C" fn after_fork() {
     ALLOCATOR.wipe();
     state::after_fork();
+}
+
+fn policy(environ: Environ) -> Policy {
+    Policy::parse(environ.get(settings::POLICY).unwrap_or(b"")).unwrap_or_else(|item| {
+        complain(&[b"ANYRING_POLICY: '", item, b"' is not understood; the defaults are used"]);
+        Policy::DEFAULT
+    })
 }
 
 fn choice(environ: Environ) -> Choice {

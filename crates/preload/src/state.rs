@@ -7,13 +7,15 @@
 
 use crate::sys::{self, SignalsOff};
 use crate::tls;
-use anyring_engine::{Caller, Config, Engine, FdLayout};
+use anyring_engine::{Caller, Config, Engine, FdLayout, Policy};
 use core::ptr;
 use core::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::*,
 };
 
 static ACTIVE: AtomicBool = AtomicBool::new(false);
+static LAZY_WAKE: AtomicBool = AtomicBool::new(true);
+static REWRITE: AtomicBool = AtomicBool::new(true);
 static RING_BASE: AtomicI32 = AtomicI32::new(i32::MAX);
 static RING_END: AtomicI32 = AtomicI32::new(i32::MAX);
 static PRIVATE_MIN: AtomicI32 = AtomicI32::new(i32::MAX);
@@ -24,9 +26,16 @@ pub fn active() -> bool {
 }
 
 /// From now on the engine answers.
-pub fn activate(layout: FdLayout) {
+pub fn activate(layout: FdLayout, policy: Policy) {
     set_layout(layout);
+    LAZY_WAKE.store(policy.lazy_wake, Relaxed);
+    REWRITE.store(policy.rewrite, Relaxed);
     ACTIVE.store(true, Release);
+}
+
+/// The policy this process was started with.
+fn policy() -> Policy {
+    Policy { lazy_wake: LAZY_WAKE.load(Relaxed), rewrite: REWRITE.load(Relaxed) }
 }
 
 /// Fixes where descriptors go.
@@ -72,8 +81,6 @@ pub struct Process {
     pub traps: AtomicU64,
     /// io_uring calls that arrived through a function of ours.
     pub direct: AtomicU64,
-    /// A ring was put into a poll set.
-    pub watched: AtomicBool,
     /// The program put a ring at a number outside the range, where the filter does not look.
     pub low_rings: AtomicBool,
     /// The line of statistics was written.
@@ -88,7 +95,6 @@ static NO_PROCESS: Process = Process {
     epoch: AtomicU64::new(0),
     traps: AtomicU64::new(0),
     direct: AtomicU64::new(0),
-    watched: AtomicBool::new(false),
     low_rings: AtomicBool::new(false),
     reported: AtomicBool::new(false),
 };
@@ -149,7 +155,12 @@ impl Process {
     #[cold]
     fn make_engine(&self) -> &'static Engine {
         forget_parent();
-        let config = Config { fds: layout(), raw_threads: true, interrupt_signal: libc::SIGSYS };
+        let config = Config {
+            fds: layout(),
+            policy: policy(),
+            raw_threads: true,
+            interrupt_signal: libc::SIGSYS,
+        };
         let new = Box::into_raw(Box::new(Engine::new(config)));
         self.pid.store(sys::getpid(), Relaxed);
         self.epoch.store(EPOCHS.fetch_add(1, Relaxed) + 1, Relaxed);

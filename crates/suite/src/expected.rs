@@ -72,19 +72,13 @@ impl Verdict {
     }
 
     fn from_name(name: &str) -> Option<Verdict> {
-        NAMES
-            .iter()
-            .find(|(_, known)| *known == name)
-            .map(|(verdict, _)| *verdict)
+        NAMES.iter().find(|(_, known)| *known == name).map(|(verdict, _)| *verdict)
     }
 }
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = NAMES
-            .iter()
-            .find(|(verdict, _)| verdict == self)
-            .map_or("-", |(_, name)| name);
+        let name = NAMES.iter().find(|(verdict, _)| verdict == self).map_or("-", |(_, name)| name);
         f.write_str(name)
     }
 }
@@ -102,11 +96,7 @@ pub struct Row {
 
 impl Default for Row {
     fn default() -> Self {
-        Row {
-            kernel: Verdict::Unknown,
-            engine: Verdict::Unknown,
-            note: String::new(),
-        }
+        Row { kernel: Verdict::Unknown, engine: Verdict::Unknown, note: String::new() }
     }
 }
 
@@ -128,9 +118,7 @@ impl Table {
     }
 
     fn parse(text: &str) -> Result<Table, String> {
-        let lines = text
-            .lines()
-            .filter(|line| !line.starts_with('#') && !line.is_empty());
+        let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
         let rows = lines.map(parse_row).collect::<Result<_, _>>()?;
         Ok(Table { rows })
     }
@@ -144,10 +132,7 @@ impl Table {
 
     /// How many programs pass on the kernel's io_uring.
     pub fn kernel_passes(&self) -> usize {
-        self.rows
-            .values()
-            .filter(|row| row.kernel == Verdict::Pass)
-            .count()
+        self.rows.values().filter(|row| row.kernel == Verdict::Pass).count()
     }
 }
 
@@ -165,22 +150,13 @@ impl fmt::Display for Table {
 fn parse_row(line: &str) -> Result<(String, Row), String> {
     let fields: Vec<&str> = line.split('\t').collect();
     let [name, kernel, engine, note @ ..] = fields.as_slice() else {
-        return Err(format!(
-            "a row needs name, kernel and engine, tab-separated: {line}"
-        ));
+        return Err(format!("a row needs name, kernel and engine, tab-separated: {line}"));
     };
     let verdict = |name: &str| {
         Verdict::from_name(name).ok_or_else(|| format!("'{name}' is no result in: {line}"))
     };
     let note = note.join(" ");
-    Ok((
-        name.to_string(),
-        Row {
-            kernel: verdict(kernel)?,
-            engine: verdict(engine)?,
-            note,
-        },
-    ))
+    Ok((name.to_string(), Row { kernel: verdict(kernel)?, engine: verdict(engine)?, note }))
 }
 
 #[cfg(test)]

@@ -15,9 +15,7 @@ pub fn repository() -> &'static Path {
 pub fn target() -> PathBuf {
     let own = env::current_exe().ok();
     let folder = own.as_deref().and_then(|path| {
-        path.ancestors()
-            .find(|folder| folder.join("CACHEDIR.TAG").exists())
-            .map(Path::to_path_buf)
+        path.ancestors().find(|folder| folder.join("CACHEDIR.TAG").exists()).map(Path::to_path_buf)
     });
     folder.unwrap_or_else(|| repository().join("target"))
 }
@@ -31,20 +29,13 @@ pub fn anyring() -> Result<PathBuf, String> {
     if path.exists() {
         return Ok(path);
     }
-    Err(format!(
-        "{} does not exist; run: cargo build --release",
-        path.display()
-    ))
+    Err(format!("{} does not exist; run: cargo build --release", path.display()))
 }
 
 /// A helper program of this crate, from the same build as the caller.
 pub fn helper(name: &str) -> Result<PathBuf, String> {
     let own = env::current_exe().map_err(|error| error.to_string())?;
-    let found = own
-        .ancestors()
-        .skip(1)
-        .take(2)
-        .map(|folder| folder.join(name));
+    let found = own.ancestors().skip(1).take(2).map(|folder| folder.join(name));
     found.into_iter().find(|path| path.exists()).ok_or_else(|| {
         format!("{name} is not built; run: cargo build -p anyring-suite --bin {name}")
     })
@@ -54,9 +45,7 @@ pub fn helper(name: &str) -> Result<PathBuf, String> {
 pub fn program(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).chain([PathBuf::from("/usr/sbin"), "/sbin".into()]);
-    folders
-        .map(|folder| folder.join(name))
-        .find(|path| path.is_file())
+    folders.map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
 /// A folder of one's own that is removed when this is dropped.
@@ -80,9 +69,7 @@ impl Drop for Scratch {
 /// Makes an empty scratch folder below the target folder, which is on a real disk: a
 /// temporary file system would not take O_DIRECT.
 pub fn scratch(name: &str) -> io::Result<Scratch> {
-    let path = target()
-        .join("scratch")
-        .join(format!("{name}-{}", std::process::id()));
+    let path = target().join("scratch").join(format!("{name}-{}", std::process::id()));
     if path.exists() {
         fs::remove_dir_all(&path)?;
     }

@@ -69,11 +69,7 @@ pub fn run(command: &mut Command, limit: Duration, output: &Path) -> io::Result<
     let start = Instant::now();
     let mut group = Group::start(command, output)?;
     let ended = group.wait(limit)?;
-    Ok(Outcome {
-        ended,
-        output: read_end(output)?,
-        elapsed: start.elapsed(),
-    })
+    Ok(Outcome { ended, output: read_end(output)?, elapsed: start.elapsed() })
 }
 
 /// A running command and everything it started that stayed in its process group. All of it
@@ -88,18 +84,10 @@ impl Group {
     /// Starts `command` as the leader of a new process group, its output going to `output`.
     pub fn start(command: &mut Command, output: &Path) -> io::Result<Group> {
         let file = File::create(output)?;
-        command
-            .stdin(Stdio::null())
-            .stdout(file.try_clone()?)
-            .stderr(file)
-            .process_group(0);
+        command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).process_group(0);
         let leader = command.spawn()?;
         let pidfd = pidfd_open(leader.id())?;
-        Ok(Group {
-            leader,
-            pidfd,
-            reaped: false,
-        })
+        Ok(Group { leader, pidfd, reaped: false })
     }
 
     /// The process id of the leader, which is also the id of the group.
@@ -170,11 +158,7 @@ fn readable(fd: &OwnedFd, limit: Duration) -> io::Result<bool> {
     let deadline = Instant::now() + limit;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
-        let mut poll = libc::pollfd {
-            fd: fd.as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        };
+        let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
         // SAFETY: `poll` is one valid pollfd for the time of the call.
         let ready = unsafe { libc::poll(&mut poll, 1, left.as_millis() as libc::c_int) };
         if ready >= 0 {
@@ -193,25 +177,14 @@ mod tests {
 
     fn shell(script: &str, limit: Duration, name: &str) -> Outcome {
         let folder = crate::places::scratch(name).unwrap();
-        run(
-            Command::new("sh").args(["-c", script]),
-            limit,
-            &folder.path().join("out"),
-        )
-        .unwrap()
+        run(Command::new("sh").args(["-c", script]), limit, &folder.path().join("out")).unwrap()
     }
 
     #[test]
     fn exit_status_and_signal_are_told_apart() {
         let limit = Duration::from_secs(10);
-        assert_eq!(
-            shell("echo a; echo b >&2; exit 7", limit, "p-exit").ended,
-            Ended::Exited(7)
-        );
-        assert_eq!(
-            shell("kill -SEGV $$", limit, "p-signal").ended,
-            Ended::Signaled(11)
-        );
+        assert_eq!(shell("echo a; echo b >&2; exit 7", limit, "p-exit").ended, Ended::Exited(7));
+        assert_eq!(shell("kill -SEGV $$", limit, "p-signal").ended, Ended::Signaled(11));
     }
 
     #[test]
@@ -222,11 +195,7 @@ mod tests {
 
     #[test]
     fn a_command_past_its_time_is_killed_with_its_children() {
-        let outcome = shell(
-            "sleep 60 & echo $!; wait",
-            Duration::from_millis(300),
-            "p-timeout",
-        );
+        let outcome = shell("sleep 60 & echo $!; wait", Duration::from_millis(300), "p-timeout");
         assert_eq!(outcome.ended, Ended::TimedOut);
         let child = outcome.output.trim();
         let gone = (0..100).any(|_| {

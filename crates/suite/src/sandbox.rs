@@ -41,18 +41,12 @@ impl Answer {
 
     /// The answer of this name.
     pub fn from_name(name: &str) -> Option<Answer> {
-        Self::ALL
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, answer)| *answer)
+        Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, answer)| *answer)
     }
 
     /// The name of this answer.
     pub fn name(self) -> &'static str {
-        Self::ALL
-            .iter()
-            .find(|(_, answer)| *answer == self)
-            .map_or("", |(name, _)| name)
+        Self::ALL.iter().find(|(_, answer)| *answer == self).map_or("", |(name, _)| name)
     }
 
     fn action(self) -> u32 {
@@ -88,10 +82,7 @@ fn filter(answer: Answer) -> [libc::sock_filter; 7] {
 /// Puts this thread, and what it will exec, into the sandbox, with no_new_privs.
 pub fn enter(answer: Answer) -> io::Result<()> {
     let mut steps = filter(answer);
-    let program = libc::sock_fprog {
-        len: steps.len() as u16,
-        filter: steps.as_mut_ptr(),
-    };
+    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
     // SAFETY: the first call takes integers only; the second reads `program` and the steps it
     // points to, which both live until it returns.
     let refused = unsafe {
@@ -102,11 +93,8 @@ pub fn enter(answer: Answer) -> io::Result<()> {
             0 as c_ulong,
             0 as c_ulong,
         ) != 0
-            || libc::prctl(
-                libc::PR_SET_SECCOMP,
-                libc::SECCOMP_MODE_FILTER as c_ulong,
-                &program,
-            ) != 0
+            || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER as c_ulong, &program)
+                != 0
     };
     if refused {
         return Err(io::Error::last_os_error());

@@ -46,10 +46,7 @@ impl Stats {
 
     /// CQEs posted for any of these opcodes.
     pub fn posted(&self, opcodes: &[&str]) -> u64 {
-        opcodes
-            .iter()
-            .filter_map(|name| self.posted.get(*name))
-            .sum()
+        opcodes.iter().filter_map(|name| self.posted.get(*name)).sum()
     }
 
     /// Says no if fewer than `least` CQEs were posted for `opcodes` together.

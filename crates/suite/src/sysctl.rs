@@ -48,10 +48,7 @@ impl Off {
         let mut keeper = keeper.spawn()?;
         let hold = keeper.stdin.take();
         let mut answer = [0];
-        let told = keeper
-            .stdout
-            .take()
-            .map(|mut stdout| stdout.read_exact(&mut answer));
+        let told = keeper.stdout.take().map(|mut stdout| stdout.read_exact(&mut answer));
         let off = Off { keeper, hold };
         match told {
             Some(Ok(())) if answer[0] == READY => Ok(off),
@@ -88,20 +85,13 @@ struct Restore {
 impl Drop for Restore {
     fn drop(&mut self) {
         if let Err(error) = fs::write(SETTING, self.earlier.trim()) {
-            eprintln!(
-                "cannot restore {SETTING}: {error}; write {} to it",
-                self.earlier.trim()
-            );
+            eprintln!("cannot restore {SETTING}: {error}; write {} to it", self.earlier.trim());
         }
     }
 }
 
 fn lock() -> io::Result<File> {
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(LOCK)?;
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(LOCK)?;
     loop {
         // SAFETY: flock takes a descriptor, which `file` keeps open, and an integer.
         if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } == 0 {

@@ -63,11 +63,7 @@ fn main() -> ExitCode {
 
 fn prepare() -> Result<Suite, String> {
     let on_kernel = env::var("ANYRING_LIBURING_ON").is_ok_and(|side| side == "kernel");
-    let side = if on_kernel {
-        Side::Kernel
-    } else {
-        Side::Engine
-    };
+    let side = if on_kernel { Side::Kernel } else { Side::Engine };
     let programs = match env::var_os("ANYRING_LIBURING_TESTS") {
         Some(folder) => PathBuf::from(folder),
         None => places::target().join("liburing/src/test"),
@@ -80,13 +76,7 @@ fn prepare() -> Result<Suite, String> {
     }
     let recording = env::var_os("ANYRING_LIBURING_RECORD").is_some();
     let table = Table::read(&table_path())?;
-    Ok(Suite {
-        side,
-        recording,
-        programs,
-        table,
-        results: Mutex::default(),
-    })
+    Ok(Suite { side, recording, programs, table, results: Mutex::default() })
 }
 
 fn table_path() -> PathBuf {
@@ -94,14 +84,9 @@ fn table_path() -> PathBuf {
 }
 
 fn run(arguments: &Arguments, suite: Arc<Suite>) -> ExitCode {
-    let names: BTreeSet<String> = built(&suite.programs)
-        .into_iter()
-        .chain(suite.table.rows.keys().cloned())
-        .collect();
-    let trials = names
-        .into_iter()
-        .map(|name| trial(name, suite.clone()))
-        .collect();
+    let names: BTreeSet<String> =
+        built(&suite.programs).into_iter().chain(suite.table.rows.keys().cloned()).collect();
+    let trials = names.into_iter().map(|name| trial(name, suite.clone())).collect();
     let conclusion = libtest_mimic::run(arguments, trials);
     if !arguments.list {
         suite.report();
@@ -113,25 +98,13 @@ fn run(arguments: &Arguments, suite: Arc<Suite>) -> ExitCode {
 fn built(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries
-        .filter(|entry| {
-            entry
-                .metadata()
-                .is_ok_and(|data| data.permissions().mode() & 0o111 != 0)
-        })
-        .filter_map(|entry| {
-            entry
-                .file_name()
-                .to_str()?
-                .strip_suffix(".t")
-                .map(String::from)
-        })
+        .filter(|entry| entry.metadata().is_ok_and(|data| data.permissions().mode() & 0o111 != 0))
+        .filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".t").map(String::from))
         .collect()
 }
 
 fn trial(name: String, suite: Arc<Suite>) -> Trial {
-    Trial::test(name.clone(), move || {
-        suite.check(&name).map_err(Failed::from)
-    })
+    Trial::test(name.clone(), move || suite.check(&name).map_err(Failed::from))
 }
 
 impl Suite {
@@ -151,10 +124,7 @@ impl Suite {
             outcome.elapsed.as_secs_f64(),
             outcome.last_lines(12)
         );
-        self.results
-            .lock()
-            .map_err(|_| "a test panicked")?
-            .insert(name.to_string(), outcome);
+        self.results.lock().map_err(|_| "a test panicked")?.insert(name.to_string(), outcome);
         match self.recording || !expected.regressed_to(seen) {
             true => Ok(()),
             false => Err(message),
@@ -219,15 +189,9 @@ impl Suite {
                 );
             }
         }
-        let passed = results
-            .values()
-            .filter(|outcome| Verdict::of(outcome) == Verdict::Pass)
-            .count();
-        let place = if self.side == Side::Engine {
-            "engine"
-        } else {
-            "kernel"
-        };
+        let passed =
+            results.values().filter(|outcome| Verdict::of(outcome) == Verdict::Pass).count();
+        let place = if self.side == Side::Engine { "engine" } else { "kernel" };
         println!(
             "liburing: {passed} of {} pass on the {place} (kernel: {})",
             results.len(),

@@ -161,6 +161,8 @@ pub const OFF_SQ_RING: u64 = 0;
 pub const OFF_CQ_RING: u64 = 0x800_0000;
 /// mmap offset of the SQEs.
 pub const OFF_SQES: u64 = 0x1000_0000;
+/// `mmap` offset of a registered memory region.
+pub const OFF_PARAM_REGION: u64 = 0x2000_0000;
 /// mmap offset of kernel-allocated buffer rings, group id << 16.
 pub const OFF_PBUF_RING: u64 = 0x8000_0000;
 

@@ -37,7 +37,8 @@ fn list() -> Result<ExitCode, String> {
 }
 
 fn ask(name: &str) -> Result<ExitCode, String> {
-    let s = scenarios::find(name).ok_or_else(|| format!("no scenario {name}: see behave --list"))?;
+    let s =
+        scenarios::find(name).ok_or_else(|| format!("no scenario {name}: see behave --list"))?;
     sys::alarm(s.seconds);
     (s.run)(&mut Cx::new(s.name));
     Ok(ExitCode::SUCCESS)
@@ -56,7 +57,11 @@ fn compare(pattern: &str) -> Result<ExitCode, String> {
     let (me, pending, live) = (own_path()?, Pending::load()?, run::kernel_has_io_uring());
     let (mut same, mut differ, mut wait) = (0, 0, 0);
     for s in matching(pattern) {
-        let kernel = if live { run::scenario(&me, s.name, s.seconds, On::Kernel)? } else { golden::load(s.name)? };
+        let kernel = if live {
+            run::scenario(&me, s.name, s.seconds, On::Kernel)?
+        } else {
+            golden::load(s.name)?
+        };
         let engine = run::scenario(&me, s.name, s.seconds, On::Engine)?;
         match pending.compare(s.name, &kernel, &engine) {
             Verdict::Same => same += 1,
@@ -86,8 +91,9 @@ fn record(pattern: &str) -> Result<ExitCode, String> {
     }
     let (me, mut unstable) = (own_path()?, 0);
     for s in matching(pattern) {
-        let runs: Vec<String> =
-            (0..3).map(|_| run::scenario(&me, s.name, s.seconds, On::Kernel)).collect::<Result<_, _>>()?;
+        let runs: Vec<String> = (0..3)
+            .map(|_| run::scenario(&me, s.name, s.seconds, On::Kernel))
+            .collect::<Result<_, _>>()?;
         let died = runs.iter().find(|r| r.contains("!! "));
         let differ = runs.iter().find_map(|r| anyring_behave::diff::diff(&runs[0], r));
         match died.cloned().or(differ) {

@@ -68,7 +68,10 @@ fn cancel_by_fd(cx: &mut Cx) {
         let (p, _w) = pipe();
         let (p2, _w2) = pipe();
         let r = Ring::new(16, kind);
-        submit(&r, &[blocked_read(*p, 1), blocked_read(*p, 2), poll(*p, 1, 3), blocked_read(*p2, 4)]);
+        submit(
+            &r,
+            &[blocked_read(*p, 1), blocked_read(*p, 2), poll(*p, 1, 3), blocked_read(*p2, 4)],
+        );
         r.push(by(ALL | FD).fd(*p));
         cx.say("ALL on a pipe", r.go_sorted(4));
         let same = Fd(sys::dup(*p2));
@@ -100,8 +103,14 @@ fn cancel_by_op(cx: &mut Cx) {
         r.push(by(OP).len(op::READ.into()));
         cx.say("one read", r.go_sorted(2));
         submit(&r, &[blocked_read(*p, 1)]);
-        cx.say("opcode and another user_data", r.one(by(OP | USERDATA).len(op::READ.into()).addr(5)));
-        cx.say("another opcode and user_data", r.one(by(OP | USERDATA).len(op::RECV.into()).addr(1)));
+        cx.say(
+            "opcode and another user_data",
+            r.one(by(OP | USERDATA).len(op::READ.into()).addr(5)),
+        );
+        cx.say(
+            "another opcode and user_data",
+            r.one(by(OP | USERDATA).len(op::RECV.into()).addr(1)),
+        );
         cx.say("opcode without a match", r.one(by(OP).len(op::RECV.into())));
         r.push(by(OP | USERDATA | FD).len(op::READ.into()).addr(1).fd(*p));
         cx.say("all three keys", r.go_sorted(2));
@@ -202,7 +211,11 @@ fn cancel_running_open(cx: &mut Cx) {
     let ended = |c: &[anyring_uapi::Cqe]| {
         let target: Vec<i32> = c.iter().filter(|c| c.user_data == 1).map(|c| c.res).collect();
         let fine = matches!(target[..], [n] if n >= 0 || [-4, -125, -512].contains(&n));
-        if fine { "ended once".to_owned() } else { show(c) }
+        if fine {
+            "ended once".to_owned()
+        } else {
+            show(c)
+        }
     };
     let r = Ring::new(8, 0);
     submit(&r, &[q(op::OPENAT).fd(libc::AT_FDCWD).addr(path).ud(1)]);
@@ -277,7 +290,11 @@ fn cancel_race(cx: &mut Cx) {
             let cqes = r.collect(2);
             lost += usize::from(cqes.len() != 2);
             for c in cqes {
-                let fine: &[i32] = if c.user_data == 1 { &[10, -libc::ECANCELED] } else { &[0, -libc::ENOENT, -libc::EALREADY] };
+                let fine: &[i32] = if c.user_data == 1 {
+                    &[10, -libc::ECANCELED]
+                } else {
+                    &[0, -libc::ENOENT, -libc::EALREADY]
+                };
                 wrong += usize::from(!fine.contains(&c.res));
             }
             if sys::poll_now(*p, POLLIN) != 0 {
@@ -290,7 +307,11 @@ fn cancel_race(cx: &mut Cx) {
 }
 
 fn sync(addr: u64, fd: i32, flags: u32, ms: i64) -> register::SyncCancel {
-    let timeout = if ms < 0 { Timespec { sec: -1, nsec: -1 } } else { Timespec { sec: 0, nsec: ms * 1_000_000 } };
+    let timeout = if ms < 0 {
+        Timespec { sec: -1, nsec: -1 }
+    } else {
+        Timespec { sec: 0, nsec: ms * 1_000_000 }
+    };
     register::SyncCancel { addr, fd, flags, timeout, ..Default::default() }
 }
 

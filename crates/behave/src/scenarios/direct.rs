@@ -7,12 +7,18 @@ use std::path::PathBuf;
 
 /// This topic's scenarios.
 pub const SCENARIOS: &[Scenario] = &[
-    scenario!(direct_short, "O_DIRECT read of a 4864-byte file: short at 4096, nothing past the end"),
+    scenario!(
+        direct_short,
+        "O_DIRECT read of a 4864-byte file: short at 4096, nothing past the end"
+    ),
     scenario!(direct_rw, "O_DIRECT writes and reads, alignment"),
     scenario!(direct_many, "64 O_DIRECT reads in flight, checked"),
     scenario!(direct_fixed, "O_DIRECT with registered buffers"),
     scenario!(iopoll_ops, "which operations a polled ring takes"),
-    scenario!(iopoll_unpollable, "a polled ring on files that cannot be polled: an error, never a hang"),
+    scenario!(
+        iopoll_unpollable,
+        "a polled ring on files that cannot be polled: an error, never a hang"
+    ),
 ];
 
 /// A directory on a file system that takes O_DIRECT: below the build's target directory,
@@ -25,7 +31,11 @@ fn disk_dir() -> Dir {
 
 fn open_direct(dir: &Dir, name: &str, content: &[u8]) -> std::io::Result<std::fs::File> {
     dir.file(name, content);
-    std::fs::OpenOptions::new().read(true).write(true).custom_flags(libc::O_DIRECT).open(dir.join(name))
+    std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(dir.join(name))
 }
 
 fn direct_short(cx: &mut Cx) {
@@ -51,7 +61,9 @@ fn direct_rw(cx: &mut Cx) {
         cx.say("write", r.one(write(f.as_raw_fd(), page as usize, 8192, 1).off(4096)));
         cx.say("read", r.one(read(f.as_raw_fd(), back as usize, 8192, 1).off(4096)));
         // SAFETY: both have 8192 bytes.
-        cx.say("same", unsafe { std::slice::from_raw_parts(page, 8192) == std::slice::from_raw_parts(back, 8192) });
+        cx.say("same", unsafe {
+            std::slice::from_raw_parts(page, 8192) == std::slice::from_raw_parts(back, 8192)
+        });
         cx.say("odd offset", r.one(read(f.as_raw_fd(), back as usize, 4096, 1).off(1)));
         cx.say("odd length", r.one(read(f.as_raw_fd(), back as usize, 100, 1)));
         cx.say("odd address", r.one(read(f.as_raw_fd(), back as usize + 1, 4096, 1)));
@@ -106,8 +118,20 @@ fn iopoll_ops(cx: &mut Cx) {
     // The matrix has a working request of each opcode; here only the opcode decides.
     for (i, name) in super::matrix::NAMES.iter().enumerate() {
         let i = i as u8;
-        let takes = !matches!(i, op::READV | op::WRITEV | op::READ | op::WRITE | op::READ_FIXED | op::WRITE_FIXED
-            | op::READV_FIXED | op::WRITEV_FIXED | op::URING_CMD | op::MSG_RING | op::LINK_TIMEOUT);
+        let takes = !matches!(
+            i,
+            op::READV
+                | op::WRITEV
+                | op::READ
+                | op::WRITE
+                | op::READ_FIXED
+                | op::WRITE_FIXED
+                | op::READV_FIXED
+                | op::WRITEV_FIXED
+                | op::URING_CMD
+                | op::MSG_RING
+                | op::LINK_TIMEOUT
+        );
         if takes {
             r.push(q(i).fd(999).ud(1));
             r.submit();
@@ -149,6 +173,9 @@ fn iopoll_unpollable(cx: &mut Cx) {
         }
         let v = r.cqes();
         let fine = v == "[1:4096]" || v == "[1:-EOPNOTSUPP]";
-        cx.say(&format!("{kind}, O_DIRECT file reads or is refused"), if fine { "true".into() } else { v });
+        cx.say(
+            &format!("{kind}, O_DIRECT file reads or is refused"),
+            if fine { "true".into() } else { v },
+        );
     }
 }

@@ -53,7 +53,12 @@ fn drain_in_link(cx: &mut Cx) {
         let (p, w) = pipe();
         let r = Ring::new(16, kind);
         r.push_all(&[
-            poll(*p, 1, 1), nop(2).flags(IO_LINK), nop(3).flags(IO_LINK | IO_DRAIN), nop(4), nop(5), nop(6),
+            poll(*p, 1, 1),
+            nop(2).flags(IO_LINK),
+            nop(3).flags(IO_LINK | IO_DRAIN),
+            nop(4),
+            nop(5),
+            nop(6),
         ]);
         cx.say("at once", r.brief(1));
         sys::write(*w, b"x");

@@ -78,13 +78,16 @@ fn eventfd_async(cx: &mut Cx) {
     r.push_all(&[nop(1), nop(2)]);
     r.submit();
     cx.say("inline", eventfd_value(*e));
-    cx.say("on a worker", format!("{} signals {}", r.brief(2), {
-        r.push(q(op::FSYNC).fd(f.as_raw_fd()).ud(3).flags(ASYNC));
-        r.submit();
-        r.wait(1, 2000);
-        sys::sleep_ms(10);
-        eventfd_value(*e)
-    }));
+    cx.say(
+        "on a worker",
+        format!("{} signals {}", r.brief(2), {
+            r.push(q(op::FSYNC).fd(f.as_raw_fd()).ud(3).flags(ASYNC));
+            r.submit();
+            r.wait(1, 2000);
+            sys::sleep_ms(10);
+            eventfd_value(*e)
+        }),
+    );
     cx.say("CQE", r.cqes());
 }
 

@@ -31,7 +31,8 @@ fn xattr_values(cx: &mut Cx) {
     let f = dir.file("f", b"x");
     let path = dir.cpath("f") as u64;
     let (bar, room) = (mem::bytes(b"barbaz"), buf(16));
-    let set = |code, len, flags| xattr(code, "user.a", bar, len).fd(f.as_raw_fd()).addr3(path).opf(flags);
+    let set =
+        |code, len, flags| xattr(code, "user.a", bar, len).fd(f.as_raw_fd()).addr3(path).opf(flags);
     let get = |code, len| xattr(code, "user.a", at(room), len).fd(f.as_raw_fd()).addr3(path);
     cx.say("get nothing", r.one(get(op::FGETXATTR, 16)));
     cx.say("replace nothing", r.one(set(op::FSETXATTR, 3, 2)));
@@ -96,7 +97,9 @@ fn bind_listen_op(cx: &mut Cx) {
     cx.say("negative backlog", r.one(q(op::LISTEN).fd(*s).len(u32::MAX)));
     cx.say("listen", r.one(q(op::LISTEN).fd(*s).len(4)));
     r.reg(register::FILES, leak([-1i32, -1]), 2);
-    r.push(q(op::SOCKET).fd(libc::AF_INET).off(libc::SOCK_STREAM as u64).fi(1).flags(IO_LINK).ud(1));
+    r.push(
+        q(op::SOCKET).fd(libc::AF_INET).off(libc::SOCK_STREAM as u64).fi(1).flags(IO_LINK).ud(1),
+    );
     r.push(bind(0).flags(FIXED_FILE | IO_LINK).ud(2));
     r.push(q(op::LISTEN).fd(0).len(4).flags(FIXED_FILE).ud(3));
     cx.say("a chain on a slot", r.go(3));
@@ -116,8 +119,19 @@ fn rwv_fixed(cx: &mut Cx) {
     cx.say("read", r.one(read));
     // SAFETY: the mapping is the scenario's own.
     let memory = unsafe { std::slice::from_raw_parts(fixed as *const u8, 4096) };
-    cx.say("where it went", format!("{} {} {}", mem::text(&memory[10..13]), mem::text(&memory[..2]), mem::text(&memory[4000..4005])));
-    cx.say("write", r.one(Q(anyring_uapi::Sqe { opcode: op::WRITEV_FIXED, ..read.0 }).off(10).len(2)));
+    cx.say(
+        "where it went",
+        format!(
+            "{} {} {}",
+            mem::text(&memory[10..13]),
+            mem::text(&memory[..2]),
+            mem::text(&memory[4000..4005])
+        ),
+    );
+    cx.say(
+        "write",
+        r.one(Q(anyring_uapi::Sqe { opcode: op::WRITEV_FIXED, ..read.0 }).off(10).len(2)),
+    );
     cx.say("file", std::fs::read_to_string(dir.join("f")).expect("read"));
     let (p, w) = pipe();
     cx.say("to a pipe", r.one(q(op::WRITEV_FIXED).fd(*w).addr(some).len(2)));
@@ -218,13 +232,21 @@ fn two(addr: usize) -> [i32; 2] {
 
 fn pipe_plain(cx: &mut Cx) {
     let r = Ring::new(8, 0);
-    for (what, flags) in [("plain", 0), ("CLOEXEC", libc::O_CLOEXEC), ("NONBLOCK", libc::O_NONBLOCK), ("DIRECT", libc::O_DIRECT)] {
+    for (what, flags) in [
+        ("plain", 0),
+        ("CLOEXEC", libc::O_CLOEXEC),
+        ("NONBLOCK", libc::O_NONBLOCK),
+        ("DIRECT", libc::O_DIRECT),
+    ] {
         let addr = leak([-1i32; 2]);
         cx.say(what, r.one(pipe_op(addr).opf(flags as u32)));
         let ends = two(addr);
         // SAFETY: no memory involved.
         let status = ends.map(|fd| unsafe { libc::fcntl(fd, libc::F_GETFL) });
-        cx.say("ends", format!("{} {} {:#x} {:#x}", cloexec(ends[0]), ends[1] - ends[0], status[0], status[1]));
+        cx.say(
+            "ends",
+            format!("{} {} {:#x} {:#x}", cloexec(ends[0]), ends[1] - ends[0], status[0], status[1]),
+        );
         sys::write(ends[1], b"x");
         cx.say("works", mem::text(&sys::read(ends[0], 4).unwrap_or_default()));
         let _ = ends.map(sys::close);

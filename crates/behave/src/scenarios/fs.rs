@@ -23,6 +23,8 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(symlink_op, "SYMLINKAT"),
     scenario!(linkat_op, "LINKAT"),
     scenario!(path_bad, "bad path addresses of every path operation"),
+    scenario!(path_prep, "a path that cannot be taken in fails before the request runs"),
+    scenario!(path_check_order, "an empty path against an unknown flag: which error wins"),
     scenario!(path_chain, "mkdir, create, write, rename, unlink, rmdir in one chain"),
     scenario!(path_many, "200 files created, stat'ed and removed in batches"),
     scenario!(umask_cwd, "umask and working directory of the submitter hold"),
@@ -70,13 +72,25 @@ fn open_basic(cx: &mut Cx) {
         cx.say("existing", opened(&r, open(dir.cpath("f"), 0), content));
         cx.say("existing, ASYNC", opened(&r, open(dir.cpath("f"), 0).flags(ASYNC), content));
         cx.say("missing", opened(&r, open(dir.cpath("none"), 0), content));
-        cx.say("created", opened(&r, open(dir.cpath("new"), libc::O_CREAT | libc::O_RDWR), content));
-        cx.say("exclusive, exists", opened(&r, open(dir.cpath("new"), libc::O_CREAT | libc::O_EXCL), content));
-        cx.say("truncated", opened(&r, open(dir.cpath("f"), libc::O_TRUNC | libc::O_RDWR), content));
+        cx.say(
+            "created",
+            opened(&r, open(dir.cpath("new"), libc::O_CREAT | libc::O_RDWR), content),
+        );
+        cx.say(
+            "exclusive, exists",
+            opened(&r, open(dir.cpath("new"), libc::O_CREAT | libc::O_EXCL), content),
+        );
+        cx.say(
+            "truncated",
+            opened(&r, open(dir.cpath("f"), libc::O_TRUNC | libc::O_RDWR), content),
+        );
         cx.say("a directory", opened(&r, open(dir.cpath("."), 0), content));
         cx.say("a directory for writing", opened(&r, open(dir.cpath("."), libc::O_RDWR), content));
         cx.say("below a file", opened(&r, open(dir.cpath("f/x"), 0), content));
-        cx.say("O_DIRECTORY on a file", opened(&r, open(dir.cpath("f"), libc::O_DIRECTORY), content));
+        cx.say(
+            "O_DIRECTORY on a file",
+            opened(&r, open(dir.cpath("f"), libc::O_DIRECTORY), content),
+        );
         cx.say("missing, in a chain", {
             r.push_all(&[open(dir.cpath("none"), 0).flags(IO_LINK), nop(2)]);
             r.go(2)
@@ -90,17 +104,33 @@ fn open_flags(cx: &mut Cx) {
     let r = Ring::new(8, 0);
     let path = dir.cpath("f");
     for (name, flags) in [
-        ("O_RDONLY", 0), ("O_WRONLY", libc::O_WRONLY), ("O_RDWR", libc::O_RDWR), ("O_CLOEXEC", libc::O_CLOEXEC),
-        ("O_NONBLOCK", libc::O_NONBLOCK), ("O_APPEND", libc::O_APPEND | libc::O_WRONLY), ("O_PATH", libc::O_PATH),
+        ("O_RDONLY", 0),
+        ("O_WRONLY", libc::O_WRONLY),
+        ("O_RDWR", libc::O_RDWR),
+        ("O_CLOEXEC", libc::O_CLOEXEC),
+        ("O_NONBLOCK", libc::O_NONBLOCK),
+        ("O_APPEND", libc::O_APPEND | libc::O_WRONLY),
+        ("O_PATH", libc::O_PATH),
     ] {
         cx.say(name, opened(&r, open(path, flags), fd_flags));
     }
-    cx.say("O_TMPFILE", opened(&r, open(dir.cpath("."), libc::O_TMPFILE | libc::O_RDWR), |fd| res(sys::write(fd, b"x"))));
+    cx.say(
+        "O_TMPFILE",
+        opened(&r, open(dir.cpath("."), libc::O_TMPFILE | libc::O_RDWR), |fd| {
+            res(sys::write(fd, b"x"))
+        }),
+    );
     cx.say("unknown flag", opened(&r, open(path, 1 << 30), fd_flags));
     cx.say("created, mode", {
-        let v = opened(&r, open(dir.cpath("m"), libc::O_CREAT | libc::O_WRONLY).len(0o7777), |_| String::new());
+        let v =
+            opened(&r, open(dir.cpath("m"), libc::O_CREAT | libc::O_WRONLY).len(0o7777), |_| {
+                String::new()
+            });
         use std::os::unix::fs::PermissionsExt;
-        format!("{v} {:o}", std::fs::metadata(dir.join("m")).map_or(0, |m| m.permissions().mode() & 0o7777))
+        format!(
+            "{v} {:o}",
+            std::fs::metadata(dir.join("m")).map_or(0, |m| m.permissions().mode() & 0o7777)
+        )
     });
 }
 
@@ -139,7 +169,10 @@ fn open_fifo(cx: &mut Cx) {
     cx.both_setups(|cx, kind| {
         let r = Ring::new(8, kind);
         cx.say("for reading", opened(&r, open(dir.cpath("fifo"), 0), |_| String::new()));
-        cx.say("for writing, O_NONBLOCK, no reader", r.one(open(dir.cpath("fifo"), libc::O_WRONLY | libc::O_NONBLOCK)));
+        cx.say(
+            "for writing, O_NONBLOCK, no reader",
+            r.one(open(dir.cpath("fifo"), libc::O_WRONLY | libc::O_NONBLOCK)),
+        );
     });
 }
 
@@ -149,9 +182,12 @@ fn openat2(cx: &mut Cx) {
     let d = std::fs::File::open(dir.join(".")).expect("open");
     cx.both_setups(|cx, kind| {
         let r = Ring::new(8, kind);
-        let open2 = |path: usize, how: usize, size| q(op::OPENAT2).fd(d.as_raw_fd()).addr(path).off(how as u64).len(size).ud(1);
+        let open2 = |path: usize, how: usize, size| {
+            q(op::OPENAT2).fd(d.as_raw_fd()).addr(path).off(how as u64).len(size).ud(1)
+        };
         let rel = mem::cstr("f");
-        let how = |flags: u64, mode: u64, resolve: u64, extra: u64| leak([flags, mode, resolve, extra]);
+        let how =
+            |flags: u64, mode: u64, resolve: u64, extra: u64| leak([flags, mode, resolve, extra]);
         cx.say("plain", opened(&r, open2(rel, how(0, 0, 0, 0), 24), content));
         cx.say("size 8", r.one(open2(rel, how(0, 0, 0, 0), 8)));
         cx.say("size 0", r.one(open2(rel, how(0, 0, 0, 0), 0)));
@@ -167,7 +203,10 @@ fn openat2(cx: &mut Cx) {
         cx.say("how NULL", r.one(open2(rel, 0, 24)));
         cx.say("how unmapped", r.one(open2(rel, mem::BAD, 24)));
         cx.say("path NULL", r.one(open2(0, how(0, 0, 0, 0), 24)));
-        cx.say("O_CLOEXEC", opened(&r, open2(rel, how(libc::O_CLOEXEC as u64, 0, 0, 0), 24), fd_flags));
+        cx.say(
+            "O_CLOEXEC",
+            opened(&r, open2(rel, how(libc::O_CLOEXEC as u64, 0, 0, 0), 24), fd_flags),
+        );
     });
 }
 
@@ -200,12 +239,17 @@ fn statx_op(cx: &mut Cx) {
     cx.both_setups(|cx, kind| {
         let (r, b) = (Ring::new(8, kind), buf(256));
         let out = at(b) as u64;
-        let statx = |path, flags: i32| q(op::STATX).fd(HERE).addr(path).len(0x7ff).off(out).opf(flags as u32).ud(1);
+        let statx = |path, flags: i32| {
+            q(op::STATX).fd(HERE).addr(path).len(0x7ff).off(out).opf(flags as u32).ud(1)
+        };
         let size = |b: &[u8]| u64::from_ne_bytes(b[40..48].try_into().expect("8 bytes"));
         cx.say("file", format!("{} size {}", r.one(statx(dir.cpath("f"), 0)), size(b)));
         cx.say("missing", r.one(statx(dir.cpath("none"), 0)));
         cx.say("NULL path", r.one(statx(0, 0)));
-        cx.say("NULL path, AT_EMPTY_PATH, descriptor", r.one(statx(0, libc::AT_EMPTY_PATH).fd(f.as_raw_fd())));
+        cx.say(
+            "NULL path, AT_EMPTY_PATH, descriptor",
+            r.one(statx(0, libc::AT_EMPTY_PATH).fd(f.as_raw_fd())),
+        );
         cx.say("empty path", r.one(statx(mem::cstr(""), 0)));
         let empty = statx(mem::cstr(""), libc::AT_EMPTY_PATH).fd(f.as_raw_fd());
         b.fill(0);
@@ -253,10 +297,18 @@ fn fallocate_op(cx: &mut Cx) {
     cx.both_setups(|cx, kind| {
         let f = dir.file("f", b"content");
         let r = Ring::new(8, kind);
-        let falloc = |off: i64, len: i64, mode: u32| q(op::FALLOCATE).fd(f.as_raw_fd()).off(off as u64).addr(len as usize).len(mode).ud(1);
+        let falloc = |off: i64, len: i64, mode: u32| {
+            q(op::FALLOCATE).fd(f.as_raw_fd()).off(off as u64).addr(len as usize).len(mode).ud(1)
+        };
         cx.say("10000 at 0", format!("{} size {}", r.one(falloc(0, 10_000, 0)), size_of_file(&f)));
-        cx.say("KEEP_SIZE", format!("{} size {}", r.one(falloc(10_000, 10_000, 1)), size_of_file(&f)));
-        cx.say("PUNCH_HOLE|KEEP_SIZE", format!("{} size {}", r.one(falloc(0, 4096, 3)), size_of_file(&f)));
+        cx.say(
+            "KEEP_SIZE",
+            format!("{} size {}", r.one(falloc(10_000, 10_000, 1)), size_of_file(&f)),
+        );
+        cx.say(
+            "PUNCH_HOLE|KEEP_SIZE",
+            format!("{} size {}", r.one(falloc(0, 4096, 3)), size_of_file(&f)),
+        );
         cx.say("length 0", r.one(falloc(0, 0, 0)));
         cx.say("negative offset", r.one(falloc(-1, 10, 0)));
         cx.say("negative length", r.one(falloc(0, -1, 0)));
@@ -310,7 +362,10 @@ fn ftruncate_op(cx: &mut Cx) {
         let r = Ring::new(8, kind);
         let trunc = |len: i64| q(op::FTRUNCATE).fd(f.as_raw_fd()).off(len as u64).ud(1);
         for len in [3, 1000, 0, -1] {
-            cx.say(&format!("to {len}"), format!("{} size {}", r.one(trunc(len)), size_of_file(&f)));
+            cx.say(
+                &format!("to {len}"),
+                format!("{} size {}", r.one(trunc(len)), size_of_file(&f)),
+            );
         }
         cx.say("read-only descriptor", r.one(trunc(1).fd(ro.as_raw_fd())));
         cx.say("pipe", r.one(trunc(1).fd(*p)));
@@ -324,7 +379,9 @@ fn unlink_op(cx: &mut Cx) {
         dir.file("f", b"");
         std::fs::create_dir(dir.join("d")).expect("mkdir");
         let r = Ring::new(8, kind);
-        let unlink = |name: &str, flags: u32| q(op::UNLINKAT).fd(HERE).addr(dir.cpath(name)).opf(flags).ud(1);
+        let unlink = |name: &str, flags: u32| {
+            q(op::UNLINKAT).fd(HERE).addr(dir.cpath(name)).opf(flags).ud(1)
+        };
         let rmdir = libc::AT_REMOVEDIR as u32;
         cx.say("rmdir of a file", r.one(unlink("f", rmdir)));
         cx.say("file", r.one(unlink("f", 0)));
@@ -332,7 +389,10 @@ fn unlink_op(cx: &mut Cx) {
         cx.say("unlink of a directory", r.one(unlink("d", 0)));
         cx.say("directory", r.one(unlink("d", rmdir)));
         cx.say("unknown flag", r.one(unlink("f", 1)));
-        cx.say("closed number, relative", r.one(q(op::UNLINKAT).fd(999).addr(mem::cstr("f")).ud(1)));
+        cx.say(
+            "closed number, relative",
+            r.one(q(op::UNLINKAT).fd(999).addr(mem::cstr("f")).ud(1)),
+        );
     });
 }
 
@@ -343,7 +403,13 @@ fn rename_op(cx: &mut Cx) {
         dir.file("b", b"B");
         let r = Ring::new(8, kind);
         let rename = |from: &str, to: &str, flags| {
-            q(op::RENAMEAT).fd(HERE).addr(dir.cpath(from)).len(HERE as u32).off(dir.cpath(to) as u64).opf(flags).ud(1)
+            q(op::RENAMEAT)
+                .fd(HERE)
+                .addr(dir.cpath(from))
+                .len(HERE as u32)
+                .off(dir.cpath(to) as u64)
+                .opf(flags)
+                .ud(1)
         };
         let text = |n: &str| std::fs::read_to_string(dir.join(n)).unwrap_or("none".into());
         cx.say("NOREPLACE over a file", r.one(rename("a", "b", 1)));
@@ -360,9 +426,16 @@ fn mkdir_op(cx: &mut Cx) {
     cx.both_setups(|cx, kind| {
         let dir = Dir::new();
         let r = Ring::new(8, kind);
-        let mkdir = |name: &str, mode| q(op::MKDIRAT).fd(HERE).addr(dir.cpath(name)).len(mode).ud(1);
+        let mkdir =
+            |name: &str, mode| q(op::MKDIRAT).fd(HERE).addr(dir.cpath(name)).len(mode).ud(1);
         cx.say("new", r.one(mkdir("d", 0o750)));
-        cx.say("mode", format!("{:o}", std::fs::metadata(dir.join("d")).map_or(0, |m| m.permissions().mode() & 0o7777)));
+        cx.say(
+            "mode",
+            format!(
+                "{:o}",
+                std::fs::metadata(dir.join("d")).map_or(0, |m| m.permissions().mode() & 0o7777)
+            ),
+        );
         cx.say("again", r.one(mkdir("d", 0o750)));
         cx.say("below nothing", r.one(mkdir("x/y", 0o750)));
     });
@@ -372,9 +445,14 @@ fn symlink_op(cx: &mut Cx) {
     cx.both_setups(|cx, kind| {
         let dir = Dir::new();
         let r = Ring::new(8, kind);
-        let link = |target: &str, name: &str| q(op::SYMLINKAT).fd(HERE).addr(mem::cstr(target)).off(dir.cpath(name) as u64).ud(1);
+        let link = |target: &str, name: &str| {
+            q(op::SYMLINKAT).fd(HERE).addr(mem::cstr(target)).off(dir.cpath(name) as u64).ud(1)
+        };
         cx.say("new", r.one(link("where/ever", "l")));
-        cx.say("target", std::fs::read_link(dir.join("l")).map_or("none".into(), |p| p.display().to_string()));
+        cx.say(
+            "target",
+            std::fs::read_link(dir.join("l")).map_or("none".into(), |p| p.display().to_string()),
+        );
         cx.say("again", r.one(link("where/ever", "l")));
         cx.say("empty target", r.one(link("", "m")));
     });
@@ -388,14 +466,29 @@ fn linkat_op(cx: &mut Cx) {
         std::os::unix::fs::symlink(dir.join("a"), dir.join("s")).expect("symlink");
         let r = Ring::new(8, kind);
         let link = |from: &str, to: &str, flags: i32| {
-            q(op::LINKAT).fd(HERE).addr(dir.cpath(from)).len(HERE as u32).off(dir.cpath(to) as u64).opf(flags as u32).ud(1)
+            q(op::LINKAT)
+                .fd(HERE)
+                .addr(dir.cpath(from))
+                .len(HERE as u32)
+                .off(dir.cpath(to) as u64)
+                .opf(flags as u32)
+                .ud(1)
         };
-        cx.say("new", format!("{} links {}", r.one(link("a", "b", 0)), f.metadata().map_or(0, |m| m.nlink())));
+        cx.say(
+            "new",
+            format!("{} links {}", r.one(link("a", "b", 0)), f.metadata().map_or(0, |m| m.nlink())),
+        );
         cx.say("over a file", r.one(link("a", "b", 0)));
         cx.say("missing", r.one(link("none", "x", 0)));
-        cx.say("of a symbolic link", format!("{} links {}", r.one(link("s", "c", 0)), f.metadata().map_or(0, |m| m.nlink())));
+        cx.say(
+            "of a symbolic link",
+            format!("{} links {}", r.one(link("s", "c", 0)), f.metadata().map_or(0, |m| m.nlink())),
+        );
         let follow = r.one(link("s", "d", libc::AT_SYMLINK_FOLLOW));
-        cx.say("AT_SYMLINK_FOLLOW", format!("{follow} links {}", f.metadata().map_or(0, |m| m.nlink())));
+        cx.say(
+            "AT_SYMLINK_FOLLOW",
+            format!("{follow} links {}", f.metadata().map_or(0, |m| m.nlink())),
+        );
         cx.say("unknown flag", r.one(link("a", "e", 1)));
     });
 }
@@ -418,6 +511,64 @@ fn path_bad(cx: &mut Cx) {
         ask("LINKAT new", at_here(op::LINKAT).addr(good).len(HERE as u32).off(bad as u64));
         ask("STATX", at_here(op::STATX).addr(bad).off(at(buf(256)) as u64));
     }
+}
+
+/// A request of each path operation with `path` as its (first) path.
+fn each_path_op(path: usize, good: usize, flags: u32) -> Vec<(&'static str, Q)> {
+    let stat = at(buf(256)) as u64;
+    let q = |o| q(o).fd(HERE).addr(path).opf(flags);
+    vec![
+        ("OPENAT", q(op::OPENAT)),
+        ("STATX", q(op::STATX).len(0x7ff).off(stat)),
+        ("UNLINKAT", q(op::UNLINKAT)),
+        ("RENAMEAT", q(op::RENAMEAT).len(HERE as u32).off(good as u64)),
+        ("MKDIRAT", q(op::MKDIRAT)),
+        ("SYMLINKAT", q(op::SYMLINKAT).off(good as u64)),
+        ("LINKAT", q(op::LINKAT).len(HERE as u32).off(good as u64)),
+    ]
+}
+
+fn path_prep(cx: &mut Cx) {
+    let dir = Dir::new();
+    let good = dir.cpath("new");
+    for (kind, path) in
+        [("empty", mem::cstr("")), ("unmapped", mem::BAD), ("missing", dir.cpath("none/x"))]
+    {
+        for (name, q) in each_path_op(path, good, 0) {
+            let r = Ring::new(8, 0);
+            r.push_all(&[q.ud(1), nop(2)]);
+            let s = r.submit();
+            cx.say(&format!("{name}, {kind}: of 2 taken"), res(s));
+            r.submit();
+            cx.say(&format!("{name}, {kind}"), show_sorted(r.collect(2)));
+            r.push_all(&[nop(1).flags(IO_HARDLINK), q.ud(2).flags(IO_HARDLINK), nop(3)]);
+            cx.say(&format!("{name}, {kind}: in a hard chain"), r.go_sorted(3));
+        }
+    }
+}
+
+fn path_check_order(cx: &mut Cx) {
+    let dir = Dir::new();
+    let r = Ring::new(8, 0);
+    for (kind, path) in
+        [("empty", mem::cstr("")), ("unmapped", mem::BAD), ("missing", dir.cpath("none"))]
+    {
+        for (name, q) in each_path_op(path, dir.cpath("new"), 1) {
+            if name != "OPENAT" {
+                cx.say(&format!("{name}, {kind}, flag 1"), r.one(q.ud(1)));
+            }
+        }
+    }
+    cx.say(
+        "SYMLINKAT, empty target, unmapped name",
+        r.one(q(op::SYMLINKAT).fd(HERE).addr(mem::cstr("")).off(8).ud(1)),
+    );
+    let open = |flags: i32| {
+        q(op::OPENAT).fd(HERE).addr(dir.cpath("none")).opf(flags as u32).len(0o600).ud(1)
+    };
+    cx.say("O_DIRECTORY|O_RDWR, missing", r.one(open(libc::O_DIRECTORY | libc::O_RDWR)));
+    cx.say("O_DIRECTORY|O_CREAT, missing", r.one(open(libc::O_DIRECTORY | libc::O_CREAT)));
+    cx.say("unknown flag, missing", r.one(open(1 << 30)));
 }
 
 fn path_chain(cx: &mut Cx) {
@@ -466,7 +617,10 @@ fn path_many(cx: &mut Cx) {
         };
         let create = (libc::O_CREAT | libc::O_RDWR | libc::O_CLOEXEC) as u32;
         cx.say("created", run(&|p| q(op::OPENAT).fd(HERE).addr(p).opf(create).len(0o600)));
-        cx.say("statx", run(&|p| q(op::STATX).fd(HERE).addr(p).len(0x7ff).off(at(buf(256)) as u64)));
+        cx.say(
+            "statx",
+            run(&|p| q(op::STATX).fd(HERE).addr(p).len(0x7ff).off(at(buf(256)) as u64)),
+        );
         cx.say("opened", run(&|p| q(op::OPENAT).fd(HERE).addr(p)));
         cx.say("removed", run(&|p| q(op::UNLINKAT).fd(HERE).addr(p)));
         cx.say("gone", run(&|p| q(op::STATX).fd(HERE).addr(p).len(0x7ff).off(at(buf(256)) as u64)));
@@ -482,7 +636,11 @@ fn umask_cwd(cx: &mut Cx) {
     let r = Ring::new(8, 0);
     let create = (libc::O_CREAT | libc::O_RDWR) as u32;
     for (name, flags) in [("a", 0), ("b", ASYNC)] {
-        let v = opened(&r, q(op::OPENAT).fd(HERE).addr(mem::cstr(name)).opf(create).len(0o666).flags(flags).ud(1), |_| String::new());
+        let v = opened(
+            &r,
+            q(op::OPENAT).fd(HERE).addr(mem::cstr(name)).opf(create).len(0o666).flags(flags).ud(1),
+            |_| String::new(),
+        );
         let mode = std::fs::metadata(dir.join(name)).map_or(0, |m| m.permissions().mode() & 0o777);
         cx.say(name, format!("{v} {mode:o}"));
     }

@@ -26,7 +26,10 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(ring_1000, "1,000 rings under a small memlock limit", 30),
     scenario!(ring_256_threads, "256 threads, each with its ring", 30),
     scenario!(fork_child_own_ring, "a forked child makes a ring of its own"),
-    scenario!(fork_parent_unharmed, "a forked child that touches the parent's ring leaves the parent unharmed"),
+    scenario!(
+        fork_parent_unharmed,
+        "a forked child that touches the parent's ring leaves the parent unharmed"
+    ),
     scenario!(exec_closes_ring, "a ring's descriptor is closed on exec"),
     scenario!(thread_exit_timer, "a thread that submitted a timeout ends: the timeout fires"),
     scenario!(thread_exit_read, "a thread that submitted a pipe read ends: the read ends, once"),
@@ -54,7 +57,10 @@ fn disabled_registers(cx: &mut Cx) {
     let (p, _w) = pipe();
     let r = Ring::new(8, R_DISABLED);
     cx.say("files", res(r.reg(register::FILES, leak([*p]), 1)));
-    cx.say("buffers", res(r.reg(register::BUFFERS, mem::iovecs(&[(sys::pages(4096) as usize, 4096)]), 1)));
+    cx.say(
+        "buffers",
+        res(r.reg(register::BUFFERS, mem::iovecs(&[(sys::pages(4096) as usize, 4096)]), 1)),
+    );
     cx.say("eventfd", res(r.reg(register::EVENTFD, leak(*crate::fixture::eventfd(0)), 1)));
     cx.say("probe", res(r.reg(register::PROBE, at(buf(16 + 8 * 64)), 64)));
     r.reg(register::ENABLE_RINGS, 0, 0);
@@ -71,7 +77,10 @@ fn from_other_thread(r: &Ring) -> String {
         let b = buf(16 + 8 * 64);
         format!(
             "submit {} GETEVENTS {} nothing {} register {}",
-            res(r.enter(1, 0, 0)), res(r.enter(0, 0, GETEVENTS)), res(r.enter(0, 0, 0)), res(r.reg(register::PROBE, at(b), 64))
+            res(r.enter(1, 0, 0)),
+            res(r.enter(0, 0, GETEVENTS)),
+            res(r.enter(0, 0, 0)),
+            res(r.reg(register::PROBE, at(b), 64))
         )
     })
 }
@@ -92,7 +101,13 @@ fn single_issuer_enabled_elsewhere(cx: &mut Cx) {
     for (name, flags) in [("single", SINGLE_ISSUER), ("defer", SINGLE_ISSUER | DEFER_TASKRUN)] {
         let r = Ring::new(8, flags | R_DISABLED);
         r.push(nop(1));
-        let there = elsewhere(|| format!("enable {} submit {}", res(r.reg(register::ENABLE_RINGS, 0, 0)), res(r.enter(1, 0, 0))));
+        let there = elsewhere(|| {
+            format!(
+                "enable {} submit {}",
+                res(r.reg(register::ENABLE_RINGS, 0, 0)),
+                res(r.enter(1, 0, 0))
+            )
+        });
         cx.say(&format!("{name}, other thread"), there);
         r.push(nop(2));
         cx.say(&format!("{name}, creator submits"), res(r.enter(1, 0, 0)));
@@ -134,7 +149,11 @@ fn restrict_ops(cx: &mut Cx) {
     cx.say("allowed opcode", r.one(nop(1)));
     cx.say("other opcode", r.one(bad_read(2)));
     cx.say("a flag", r.one(nop(3).flags(ASYNC)));
-    let (r, _) = restricted(&[restriction(SQE_OP, op::NOP), restriction(FLAGS_ALLOWED, ASYNC), restriction(FLAGS_REQUIRED, IO_HARDLINK)]);
+    let (r, _) = restricted(&[
+        restriction(SQE_OP, op::NOP),
+        restriction(FLAGS_ALLOWED, ASYNC),
+        restriction(FLAGS_REQUIRED, IO_HARDLINK),
+    ]);
     cx.say("required flag missing", r.one(nop(1)));
     cx.say("required flag", r.one(nop(1).flags(IO_HARDLINK)));
     cx.say("required and allowed", r.one(nop(1).flags(IO_HARDLINK | ASYNC)));
@@ -150,7 +169,10 @@ fn restrict_registers(cx: &mut Cx) {
     cx.say("other", res(r.reg(register::PROBE, at(b), 64)));
     cx.say("an SQE", r.one(nop(1)));
     let (r, v) = restricted(&[restriction(SQE_OP, op::NOP)]);
-    cx.say("only SQE restrictions, then register", format!("{v} {}", res(r.reg(register::PROBE, at(b), 64))));
+    cx.say(
+        "only SQE restrictions, then register",
+        format!("{v} {}", res(r.reg(register::PROBE, at(b), 64))),
+    );
     let r = Ring::new(8, R_DISABLED);
     cx.say("empty list", res(r.reg(register::RESTRICTIONS, 0, 0)));
 }
@@ -160,12 +182,18 @@ fn restrict_bad(cx: &mut Cx) {
     let fresh = || Ring::new(8, R_DISABLED);
     cx.say("unknown kind", res(fresh().reg(register::RESTRICTIONS, one(4, 0), 1)));
     cx.say("unknown opcode", res(fresh().reg(register::RESTRICTIONS, one(SQE_OP, 200), 1)));
-    cx.say("unknown register operation", res(fresh().reg(register::RESTRICTIONS, one(REGISTER_OP, 200), 1)));
+    cx.say(
+        "unknown register operation",
+        res(fresh().reg(register::RESTRICTIONS, one(REGISTER_OP, 200), 1)),
+    );
     cx.say("unmapped", res(fresh().reg(register::RESTRICTIONS, mem::BAD, 1)));
     let r = fresh();
     cx.say("once", res(r.reg(register::RESTRICTIONS, one(SQE_OP, 0), 1)));
     cx.say("twice", res(r.reg(register::RESTRICTIONS, one(SQE_OP, 0), 1)));
-    cx.say("on an enabled ring", res(Ring::new(8, 0).reg(register::RESTRICTIONS, one(SQE_OP, 0), 1)));
+    cx.say(
+        "on an enabled ring",
+        res(Ring::new(8, 0).reg(register::RESTRICTIONS, one(SQE_OP, 0), 1)),
+    );
     cx.say("5000 entries", res(fresh().reg(register::RESTRICTIONS, one(SQE_OP, 0), 5000)));
 }
 
@@ -185,17 +213,31 @@ fn ring_fds_register(cx: &mut Cx) {
     let v = sys::enter(index as i32, 1, 1, GETEVENTS | REGISTERED_RING, 0, 8);
     cx.say("enter", format!("{} {}", res(v), r.cqes()));
     let b = buf(16 + 8 * 64);
-    cx.say("register", res(sys::register(index as i32, register::PROBE | register::USE_REGISTERED_RING, at(b), 64)));
+    cx.say(
+        "register",
+        res(sys::register(
+            index as i32,
+            register::PROBE | register::USE_REGISTERED_RING,
+            at(b),
+            64,
+        )),
+    );
     cx.say("slot 5", res(r.reg(register::RING_FDS, leak([slot(5, 0, r.fd.into())]), 1)));
     cx.say("slot 5 again", res(r.reg(register::RING_FDS, leak([slot(5, 0, r.fd.into())]), 1)));
     r.push(nop(2));
     let v = sys::enter(5, 1, 1, GETEVENTS | REGISTERED_RING, 0, 8);
     cx.say("enter 5", format!("{} {}", res(v), r.cqes()));
     let other = elsewhere(|| res(sys::enter(5, 0, 0, REGISTERED_RING, 0, 8)));
-    cx.say("index 5 in another thread", if other == "-EBADF" || other == "-EINVAL" { "refused".into() } else { other });
+    cx.say(
+        "index 5 in another thread",
+        if other == "-EBADF" || other == "-EINVAL" { "refused".into() } else { other },
+    );
     cx.say("unregister 5", res(r.reg(register::UNREGISTER_RING_FDS, leak([slot(5, 0, 0)]), 1)));
     cx.say("enter 5", res(sys::enter(5, 0, 0, REGISTERED_RING, 0, 8)));
-    cx.say("unregister 5 again", res(r.reg(register::UNREGISTER_RING_FDS, leak([slot(5, 0, 0)]), 1)));
+    cx.say(
+        "unregister 5 again",
+        res(r.reg(register::UNREGISTER_RING_FDS, leak([slot(5, 0, 0)]), 1)),
+    );
     let many: Vec<[u64; 2]> = (0..16).map(|_| slot(u32::MAX, 0, r.fd.into())).collect();
     cx.say("16 more with 15 free", res(r.reg(register::RING_FDS, at(Vec::leak(many)), 16)));
 }
@@ -242,7 +284,10 @@ fn ring_dup(cx: &mut Cx) {
         let copy = sys::dup(r.fd);
         cx.say("dup", ok(copy));
         r.push(nop(1));
-        cx.say("enter by the copy", format!("{} {}", res(sys::enter(copy, 1, 1, GETEVENTS, 0, 8)), r.cqes()));
+        cx.say(
+            "enter by the copy",
+            format!("{} {}", res(sys::enter(copy, 1, 1, GETEVENTS, 0, 8)), r.cqes()),
+        );
         sys::close(r.fd);
         r.fd = copy;
         r.push(nop(2));
@@ -251,13 +296,19 @@ fn ring_dup(cx: &mut Cx) {
         let high = unsafe { libc::fcntl(r.fd, libc::F_DUPFD_CLOEXEC, 700) };
         cx.say("F_DUPFD_CLOEXEC above 700", high >= 700);
         r.push(nop(3));
-        cx.say("enter by it", format!("{} {}", res(sys::enter(high, 1, 1, GETEVENTS, 0, 8)), r.cqes()));
+        cx.say(
+            "enter by it",
+            format!("{} {}", res(sys::enter(high, 1, 1, GETEVENTS, 0, 8)), r.cqes()),
+        );
         let (p, _w) = pipe();
         let number = *p;
         // SAFETY: no memory involved.
         cx.say("dup2 over a pipe", unsafe { libc::dup2(r.fd, number) } == number);
         r.push(nop(4));
-        cx.say("enter by it", format!("{} {}", res(sys::enter(number, 1, 1, GETEVENTS, 0, 8)), r.cqes()));
+        cx.say(
+            "enter by it",
+            format!("{} {}", res(sys::enter(number, 1, 1, GETEVENTS, 0, 8)), r.cqes()),
+        );
         let m = sys::mmap(high, 4096, libc::PROT_READ, libc::MAP_SHARED, 0);
         cx.say("mmap by a copy", m.map_or_else(res, |_| "ok".into()));
         sys::close(high);
@@ -328,7 +379,8 @@ fn ring_1000(cx: &mut Cx) {
     raise_nofile();
     for limit in [8192u64 << 10, 64 << 10] {
         limit_memlock(limit);
-        let rings: Vec<Result<Ring, i64>> = (0..1000).map(|_| Ring::with(8, Params::default())).collect();
+        let rings: Vec<Result<Ring, i64>> =
+            (0..1000).map(|_| Ring::with(8, Params::default())).collect();
         let made = rings.iter().filter(|r| r.is_ok()).count();
         cx.say(&format!("made under {limit} bytes"), made);
         let works = rings.iter().flatten().filter(|r| r.one(nop(5)) == "1 0 [5:0]").count();
@@ -383,7 +435,11 @@ fn in_child(f: impl FnOnce() -> String) -> String {
     let mut status = 0;
     // SAFETY: waits for the child made above.
     unsafe { libc::waitpid(pid, &mut status, 0) };
-    if status == 0 { mem::text(&text) } else { format!("{} died {status:#x}", mem::text(&text)) }
+    if status == 0 {
+        mem::text(&text)
+    } else {
+        format!("{} died {status:#x}", mem::text(&text))
+    }
 }
 
 fn fork_child_own_ring(cx: &mut Cx) {
@@ -396,7 +452,10 @@ fn fork_child_own_ring(cx: &mut Cx) {
         let own = Ring::new(8, 0);
         let (p, w) = pipe();
         let f = std::fs::File::open("/proc/self/stat").expect("a file");
-        own.push_all(&[read(*p, at(buf(8)), 8, 7), read(f.as_raw_fd(), at(buf(4)), 4, 8).flags(ASYNC)]);
+        own.push_all(&[
+            read(*p, at(buf(8)), 8, 7),
+            read(f.as_raw_fd(), at(buf(4)), 4, 8).flags(ASYNC),
+        ]);
         own.submit();
         sys::write(*w, b"data");
         show_sorted(own.collect(2))
@@ -415,7 +474,11 @@ fn fork_parent_unharmed(cx: &mut Cx) {
     r.submit();
     let child = in_child(|| {
         let v = sys::enter(r.fd, 0, 0, GETEVENTS, 0, 8);
-        if (-4095..=0).contains(&v) { "a clear result".into() } else { res(v) }
+        if (-4095..=0).contains(&v) {
+            "a clear result".into()
+        } else {
+            res(v)
+        }
     });
     cx.say("child enters", child);
     cx.say("child closes it", in_child(|| res(sys::close(r.fd))));
@@ -426,8 +489,17 @@ fn fork_parent_unharmed(cx: &mut Cx) {
 
 fn exec_closes_ring(cx: &mut Cx) {
     let r = Ring::new(8, 0);
-    let out = std::process::Command::new("/bin/sh").arg("-c").arg(format!("test -e /proc/self/fd/{} && echo open || echo closed", r.fd)).output();
-    cx.say("in a shell", out.map_or_else(|e| e.to_string(), |o| String::from_utf8_lossy(&o.stdout).trim().to_owned()));
+    let out = std::process::Command::new("/bin/sh")
+        .arg("-c")
+        .arg(format!("test -e /proc/self/fd/{} && echo open || echo closed", r.fd))
+        .output();
+    cx.say(
+        "in a shell",
+        out.map_or_else(
+            |e| e.to_string(),
+            |o| String::from_utf8_lossy(&o.stdout).trim().to_owned(),
+        ),
+    );
     cx.say("here", r.one(nop(1)));
 }
 

@@ -155,7 +155,9 @@ fn provide_readv(cx: &mut Cx) {
         cx.say("READV, none", r.one(readv(mem::iovecs(&[]), 0)));
         let (a, c) = UnixStream::pair().expect("socketpair");
         sys::write(c.as_raw_fd(), b"abcdef");
-        let recvmsg = |iov: usize, n| select(q(op::RECVMSG).fd(a.as_raw_fd()).addr(mem::msghdr(iov, n)).ud(2), 1);
+        let recvmsg = |iov: usize, n| {
+            select(q(op::RECVMSG).fd(a.as_raw_fd()).addr(mem::msghdr(iov, n)).ud(2), 1)
+        };
         cx.say("RECVMSG, one vector of 2", r.one(recvmsg(mem::iovecs(&[(0, 2)]), 1)));
         cx.say("RECVMSG, no vector", r.one(recvmsg(0, 0)));
         cx.say("RECVMSG, two vectors", r.one(recvmsg(mem::iovecs(&[(0, 2), (0, 2)]), 2)));
@@ -169,7 +171,10 @@ fn provide_len(cx: &mut Cx) {
         let r = Ring::new(8, kind);
         r.one(provide(at(buf(64)), 16, 4, 0, 1));
         for len in [0, 4, 16, 50] {
-            cx.say(&format!("length {len}, buffer 16"), r.one(select(read(f.as_raw_fd(), 0, len, 1), 1)));
+            cx.say(
+                &format!("length {len}, buffer 16"),
+                r.one(select(read(f.as_raw_fd(), 0, len, 1), 1)),
+            );
         }
     });
 }
@@ -233,7 +238,11 @@ const PBUF_INC: u16 = 2;
 impl PbufRing {
     fn register(r: &Ring, entries: u16, group: u16, flags: u16) -> PbufRing {
         let base = sys::pages(4096);
-        let v = r.reg(register::PBUF_RING, leak(buf_reg(base as usize, entries.into(), group, flags)), 1);
+        let v = r.reg(
+            register::PBUF_RING,
+            leak(buf_reg(base as usize, entries.into(), group, flags)),
+            1,
+        );
         assert_eq!(v, 0, "register a buffer ring");
         PbufRing { base, entries }
     }
@@ -273,8 +282,14 @@ fn pbuf_ring_register(cx: &mut Cx) {
     ask("unmapped", 0x1000, 8, 0);
     ask("unknown flag", page, 8, 0x80);
     cx.say("group 1 again", res(r.reg(register::PBUF_RING, leak(buf_reg(page, 8, 1, 0)), 1)));
-    cx.say("unregister 1", res(r.reg(register::UNREGISTER_PBUF_RING, leak(buf_reg(0, 0, 1, 0)), 1)));
-    cx.say("unregister 1 again", res(r.reg(register::UNREGISTER_PBUF_RING, leak(buf_reg(0, 0, 1, 0)), 1)));
+    cx.say(
+        "unregister 1",
+        res(r.reg(register::UNREGISTER_PBUF_RING, leak(buf_reg(0, 0, 1, 0)), 1)),
+    );
+    cx.say(
+        "unregister 1 again",
+        res(r.reg(register::UNREGISTER_PBUF_RING, leak(buf_reg(0, 0, 1, 0)), 1)),
+    );
     cx.say("nr 2", res(r.reg(register::PBUF_RING, leak(buf_reg(page, 8, 60, 0)), 2)));
     let mut reserved = buf_reg(page, 8, 61, 0);
     reserved[3] = 1;
@@ -335,10 +350,19 @@ fn pbuf_ring_legacy(cx: &mut Cx) {
     cx.say("REMOVE_BUFFERS", r.one(q(op::REMOVE_BUFFERS).fd(1).buf(5).ud(98)));
     r.one(provide(at(buf(8)), 8, 1, 0, 6));
     let page = sys::pages(4096) as usize;
-    cx.say("ring on a legacy group", res(r.reg(register::PBUF_RING, leak(buf_reg(page, 4, 6, 0)), 1)));
-    cx.say("unregister a legacy group", res(r.reg(register::UNREGISTER_PBUF_RING, leak(buf_reg(0, 0, 6, 0)), 1)));
+    cx.say(
+        "ring on a legacy group",
+        res(r.reg(register::PBUF_RING, leak(buf_reg(page, 4, 6, 0)), 1)),
+    );
+    cx.say(
+        "unregister a legacy group",
+        res(r.reg(register::UNREGISTER_PBUF_RING, leak(buf_reg(0, 0, 6, 0)), 1)),
+    );
     r.one(q(op::REMOVE_BUFFERS).fd(1).buf(6).ud(98));
-    cx.say("ring on an emptied legacy group", res(r.reg(register::PBUF_RING, leak(buf_reg(page, 4, 6, 0)), 1)));
+    cx.say(
+        "ring on an emptied legacy group",
+        res(r.reg(register::PBUF_RING, leak(buf_reg(page, 4, 6, 0)), 1)),
+    );
 }
 
 fn pbuf_ring_mmap(cx: &mut Cx) {
@@ -354,7 +378,13 @@ fn pbuf_ring_mmap(cx: &mut Cx) {
         sys::write(*w, b"x");
         cx.say("used", r.one(select(read(*p, 0, 0, 1), 3)));
     }
-    let other = sys::mmap(r.fd, 4096, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, setup::OFF_PBUF_RING | 4 << 16);
+    let other = sys::mmap(
+        r.fd,
+        4096,
+        libc::PROT_READ | libc::PROT_WRITE,
+        libc::MAP_SHARED,
+        setup::OFF_PBUF_RING | 4 << 16,
+    );
     cx.say("mmap of another group", other.map_or_else(res, |_| "ok".into()));
 }
 

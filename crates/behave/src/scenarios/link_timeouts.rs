@@ -4,7 +4,10 @@ use crate::prelude::*;
 
 /// This topic's scenarios.
 pub const SCENARIOS: &[Scenario] = &[
-    scenario!(ltimeout_fires, "a link timeout cancels a pipe read, a poll, a timeout, a worker's read"),
+    scenario!(
+        ltimeout_fires,
+        "a link timeout cancels a pipe read, a poll, a timeout, a worker's read"
+    ),
     scenario!(ltimeout_head_first, "the head completes or fails first"),
     scenario!(ltimeout_chained, "a link timeout with a further member behind it"),
     scenario!(ltimeout_misplaced, "a link timeout without a head, doubled, third in a chain"),
@@ -34,7 +37,10 @@ fn ltimeout_fires(cx: &mut Cx) {
         r.push_all(&[timeout(mem::ms(5000), 0, 1).flags(IO_LINK), link_timeout(mem::ms(20), 2)]);
         cx.say("timeout", r.go(2));
         let (a, _b) = UnixStream::pair().expect("socketpair");
-        r.push_all(&[recv(a.as_raw_fd(), at(buf(8)), 8, 1).flags(IO_LINK), link_timeout(mem::ms(20), 2)]);
+        r.push_all(&[
+            recv(a.as_raw_fd(), at(buf(8)), 8, 1).flags(IO_LINK),
+            link_timeout(mem::ms(20), 2),
+        ]);
         cx.say("recv", r.go(2));
     });
 }
@@ -73,7 +79,12 @@ fn ltimeout_chained(cx: &mut Cx) {
             r.push_all(&[bad_read(1).flags(l), lt(500), nop(3)]);
             cx.say(&format!("head fails, {name}"), r.go(3));
         }
-        r.push_all(&[nop(1).flags(IO_LINK), nop(2).flags(IO_LINK), link_timeout(mem::ms(500), 3).flags(IO_LINK), nop(4)]);
+        r.push_all(&[
+            nop(1).flags(IO_LINK),
+            nop(2).flags(IO_LINK),
+            link_timeout(mem::ms(500), 3).flags(IO_LINK),
+            nop(4),
+        ]);
         cx.say("belongs to the one before", r.go(4));
     });
 }
@@ -169,7 +180,9 @@ fn ltimeout_nop_1ns(cx: &mut Cx) {
             c.sort_by_key(|c| c.user_data);
             complete += usize::from(c.len() == 2);
             // -ENOENT or -EALREADY if it fired just when the NOP was done.
-            let fine = |c: &anyring_uapi::Cqe| [-libc::ECANCELED, -libc::ENOENT, -libc::EALREADY].contains(&c.res);
+            let fine = |c: &anyring_uapi::Cqe| {
+                [-libc::ECANCELED, -libc::ENOENT, -libc::EALREADY].contains(&c.res)
+            };
             odd += usize::from(c.len() != 2 || c[0].res != 0 || !fine(&c[1]));
         }
         cx.say("pairs of 200", complete);
@@ -183,7 +196,10 @@ fn ltimeout_write_bucket(cx: &mut Cx) {
     cx.both_setups(|cx, kind| {
         let r = Ring::new(8, kind);
         let big = sys::pages(1 << 20) as usize;
-        r.push_all(&[write(f.as_raw_fd(), big, 1 << 20, 1).flags(IO_LINK | ASYNC), link_timeout(mem::ts(0, 1), 2)]);
+        r.push_all(&[
+            write(f.as_raw_fd(), big, 1 << 20, 1).flags(IO_LINK | ASYNC),
+            link_timeout(mem::ts(0, 1), 2),
+        ]);
         r.push(write(f.as_raw_fd(), big, 4096, 3).flags(ASYNC));
         r.submit();
         r.wait(3, 2000);
@@ -191,6 +207,9 @@ fn ltimeout_write_bucket(cx: &mut Cx) {
         let c = r.take();
         // Whether the timeout wins is chance; that all three end is not.
         cx.say("CQEs", c.len());
-        cx.say("second write", c.iter().find(|c| c.user_data == 3).map_or("lost".into(), |c| res(c.res)));
+        cx.say(
+            "second write",
+            c.iter().find(|c| c.user_data == 3).map_or("lost".into(), |c| res(c.res)),
+        );
     });
 }

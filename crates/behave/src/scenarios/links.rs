@@ -35,7 +35,10 @@ fn link_bad_opcode(cx: &mut Cx) {
                 ("middle", vec![nop(1).flags(IO_LINK), bad(2).flags(IO_LINK), nop(3), nop(4)]),
                 ("end", vec![nop(1).flags(IO_LINK), nop(2).flags(IO_LINK), bad(3), nop(4)]),
                 ("head", vec![bad(1).flags(IO_LINK), nop(2), nop(3)]),
-                ("hard middle", vec![nop(1).flags(IO_HARDLINK), bad(2).flags(IO_HARDLINK), nop(3), nop(4)]),
+                (
+                    "hard middle",
+                    vec![nop(1).flags(IO_HARDLINK), bad(2).flags(IO_HARDLINK), nop(3), nop(4)],
+                ),
             ];
             for (what, chain) in chains {
                 let r = Ring::new(8, flags | kind);
@@ -50,7 +53,8 @@ fn link_bad_opcode(cx: &mut Cx) {
 
 fn link_fail(cx: &mut Cx) {
     cx.both_setups(|cx, kind| {
-        for (name, l) in [("soft", IO_LINK), ("hard", IO_HARDLINK), ("both", IO_LINK | IO_HARDLINK)] {
+        for (name, l) in [("soft", IO_LINK), ("hard", IO_HARDLINK), ("both", IO_LINK | IO_HARDLINK)]
+        {
             let r = Ring::new(8, kind);
             r.push_all(&[nop(1).flags(l), bad_read(2).flags(l), nop(3).flags(l), nop(4)]);
             cx.say(name, r.go(4));
@@ -154,11 +158,19 @@ fn link_order(cx: &mut Cx) {
             let r = Ring::new(8, kind);
             let l = IO_LINK | extra;
             r.push_all(&[
-                write(fd, a, 5, 1).flags(l), write(fd, b, 5, 2).off(5).flags(l), q(op::FSYNC).fd(fd).ud(3).flags(l),
+                write(fd, a, 5, 1).flags(l),
+                write(fd, b, 5, 2).off(5).flags(l),
+                q(op::FSYNC).fd(fd).ud(3).flags(l),
                 read(fd, at(out), 10, 4).flags(extra),
             ]);
             cx.say(name, format!("{} {}", r.go(4), mem::text(&out[..10])));
-            r.push_all(&[nop(0).flags(l), nop(1).flags(l), nop(2).flags(l), nop(3).flags(l), nop(4).flags(extra)]);
+            r.push_all(&[
+                nop(0).flags(l),
+                nop(1).flags(l),
+                nop(2).flags(l),
+                nop(3).flags(l),
+                nop(4).flags(extra),
+            ]);
             cx.say(&format!("{name}, NOPs"), r.go(5));
         }
     });
@@ -174,7 +186,14 @@ fn link_files(cx: &mut Cx) {
         let fixed = IO_LINK | FIXED_FILE;
         let create = (libc::O_CREAT | libc::O_RDWR) as u32;
         r.push_all(&[
-            q(op::OPENAT).fd(libc::AT_FDCWD).addr(path).opf(create).len(0o600).fi(2).ud(1).flags(IO_LINK),
+            q(op::OPENAT)
+                .fd(libc::AT_FDCWD)
+                .addr(path)
+                .opf(create)
+                .len(0o600)
+                .fi(2)
+                .ud(1)
+                .flags(IO_LINK),
             write(1, mem::bytes(b"hello"), 5, 2).flags(fixed),
             read(1, at(out), 5, 3).flags(fixed),
             q(op::CLOSE).fd(0).fi(2).ud(4).flags(IO_LINK),
@@ -202,7 +221,10 @@ fn link_long(cx: &mut Cx) {
         r.wait(64, 2000);
         let cqes = r.take();
         let count = |e: i32| cqes.iter().filter(|c| c.res == e).count();
-        cx.say("failing at 20: ok, EBADF, ECANCELED", format!("{} {} {}", count(0), count(-9), count(-125)));
+        cx.say(
+            "failing at 20: ok, EBADF, ECANCELED",
+            format!("{} {} {}", count(0), count(-9), count(-125)),
+        );
     });
 }
 
@@ -235,7 +257,8 @@ fn link_splice_short(cx: &mut Cx) {
     let ((p, w), (p2, w2)) = (pipe(), pipe());
     sys::write(*w, b"ab");
     let r = Ring::new(8, 0);
-    let splice = |len| q(op::SPLICE).fd(*w2).off(u64::MAX).addr(usize::MAX).len(len).fi(*p as u32).ud(1);
+    let splice =
+        |len| q(op::SPLICE).fd(*w2).off(u64::MAX).addr(usize::MAX).len(len).fi(*p as u32).ud(1);
     r.push_all(&[splice(10).flags(IO_LINK), nop(2)]);
     cx.say("2 of 10", r.go(2));
     sys::write(*w, b"ab");
@@ -257,7 +280,11 @@ fn skip_success(cx: &mut Cx) {
 fn skip_chain(cx: &mut Cx) {
     let (l, s) = (IO_LINK, CQE_SKIP_SUCCESS);
     let chains: [(&str, u32, [Q; 3]); 6] = [
-        ("all skip, head fails", 1, [bad_read(1).flags(s | l), nop(2).flags(s | l), nop(3).flags(s)]),
+        (
+            "all skip, head fails",
+            1,
+            [bad_read(1).flags(s | l), nop(2).flags(s | l), nop(3).flags(s)],
+        ),
         ("rest skips, head fails", 3, [bad_read(1).flags(l), nop(2).flags(s | l), nop(3).flags(s)]),
         ("head skips and fails", 1, [bad_read(1).flags(s | l), nop(2).flags(l), nop(3)]),
         ("middle fails", 2, [nop(1).flags(s | l), bad_read(2).flags(l), nop(3).flags(s)]),

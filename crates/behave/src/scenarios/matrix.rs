@@ -7,13 +7,69 @@ use super::matrix_base::{base, World};
 
 /// Opcode names in order of their numbers.
 pub const NAMES: [&str; op::COUNT] = [
-    "NOP", "READV", "WRITEV", "FSYNC", "READ_FIXED", "WRITE_FIXED", "POLL_ADD", "POLL_REMOVE", "SYNC_FILE_RANGE",
-    "SENDMSG", "RECVMSG", "TIMEOUT", "TIMEOUT_REMOVE", "ACCEPT", "ASYNC_CANCEL", "LINK_TIMEOUT", "CONNECT",
-    "FALLOCATE", "OPENAT", "CLOSE", "FILES_UPDATE", "STATX", "READ", "WRITE", "FADVISE", "MADVISE", "SEND", "RECV",
-    "OPENAT2", "EPOLL_CTL", "SPLICE", "PROVIDE_BUFFERS", "REMOVE_BUFFERS", "TEE", "SHUTDOWN", "RENAMEAT", "UNLINKAT",
-    "MKDIRAT", "SYMLINKAT", "LINKAT", "MSG_RING", "FSETXATTR", "SETXATTR", "FGETXATTR", "GETXATTR", "SOCKET",
-    "URING_CMD", "SEND_ZC", "SENDMSG_ZC", "READ_MULTISHOT", "WAITID", "FUTEX_WAIT", "FUTEX_WAKE", "FUTEX_WAITV",
-    "FIXED_FD_INSTALL", "FTRUNCATE", "BIND", "LISTEN", "RECV_ZC", "EPOLL_WAIT", "READV_FIXED", "WRITEV_FIXED", "PIPE",
+    "NOP",
+    "READV",
+    "WRITEV",
+    "FSYNC",
+    "READ_FIXED",
+    "WRITE_FIXED",
+    "POLL_ADD",
+    "POLL_REMOVE",
+    "SYNC_FILE_RANGE",
+    "SENDMSG",
+    "RECVMSG",
+    "TIMEOUT",
+    "TIMEOUT_REMOVE",
+    "ACCEPT",
+    "ASYNC_CANCEL",
+    "LINK_TIMEOUT",
+    "CONNECT",
+    "FALLOCATE",
+    "OPENAT",
+    "CLOSE",
+    "FILES_UPDATE",
+    "STATX",
+    "READ",
+    "WRITE",
+    "FADVISE",
+    "MADVISE",
+    "SEND",
+    "RECV",
+    "OPENAT2",
+    "EPOLL_CTL",
+    "SPLICE",
+    "PROVIDE_BUFFERS",
+    "REMOVE_BUFFERS",
+    "TEE",
+    "SHUTDOWN",
+    "RENAMEAT",
+    "UNLINKAT",
+    "MKDIRAT",
+    "SYMLINKAT",
+    "LINKAT",
+    "MSG_RING",
+    "FSETXATTR",
+    "SETXATTR",
+    "FGETXATTR",
+    "GETXATTR",
+    "SOCKET",
+    "URING_CMD",
+    "SEND_ZC",
+    "SENDMSG_ZC",
+    "READ_MULTISHOT",
+    "WAITID",
+    "FUTEX_WAIT",
+    "FUTEX_WAKE",
+    "FUTEX_WAITV",
+    "FIXED_FD_INSTALL",
+    "FTRUNCATE",
+    "BIND",
+    "LISTEN",
+    "RECV_ZC",
+    "EPOLL_WAIT",
+    "READV_FIXED",
+    "WRITEV_FIXED",
+    "PIPE",
 ];
 
 macro_rules! rows {
@@ -110,13 +166,21 @@ fn ask(w: &World, q: Q) -> String {
         }
     }
     let text = show(&cqes).replace("777777", "fd");
-    if cqes.is_empty() { "nothing".into() } else { text }
+    if cqes.is_empty() {
+        "nothing".into()
+    } else {
+        text
+    }
 }
 
 /// How long to wait before saying that nothing came: long where an answer must come.
 fn patience(q: &Q) -> i64 {
     let skip = q.0.flags & CQE_SKIP_SUCCESS != 0;
-    if skip || q.0.opcode == op::EPOLL_WAIT { 60 } else { 2000 }
+    if skip || q.0.opcode == op::EPOLL_WAIT {
+        60
+    } else {
+        2000
+    }
 }
 
 /// Whether a positive result is a descriptor's number.

@@ -1,7 +1,7 @@
 //! For each opcode a request that works, and the files and memory it needs.
 
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::{AsRawFd, OwnedFd, FromRawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use crate::prelude::*;
 
@@ -31,7 +31,9 @@ pub struct World {
 
 fn tcp_socket() -> OwnedFd {
     // SAFETY: no memory involved; the descriptor is fresh.
-    unsafe { OwnedFd::from_raw_fd(libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0)) }
+    unsafe {
+        OwnedFd::from_raw_fd(libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0))
+    }
 }
 
 /// 127.0.0.1 with `port` as a sockaddr_in at a lasting address.
@@ -69,9 +71,25 @@ impl World {
         // SAFETY: no memory involved.
         let epoll = Fd(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) });
         World {
-            msg: mem::msghdr(iov, 1), address: loopback(here.port()), any_port: loopback(0),
-            loose: [tcp_socket(), tcp_socket()], futex: leak(0u32),
-            ring, other, dir, file, data, iov, fixed, pipe_full, pipe_empty, pair, listener, client, bound, epoll,
+            msg: mem::msghdr(iov, 1),
+            address: loopback(here.port()),
+            any_port: loopback(0),
+            loose: [tcp_socket(), tcp_socket()],
+            futex: leak(0u32),
+            ring,
+            other,
+            dir,
+            file,
+            data,
+            iov,
+            fixed,
+            pipe_full,
+            pipe_empty,
+            pair,
+            listener,
+            client,
+            bound,
+            epoll,
         }
     }
 
@@ -135,7 +153,9 @@ fn base_third(b: Q, w: &World) -> Q {
     let (f, new) = (w.dir.cpath("f"), w.dir.cpath("new") as u64);
     match b.0.opcode {
         op::EPOLL_CTL => b.fd(*w.epoll).off(*w.pipe_full.0 as u64).len(1).addr(leak([1u32, 5, 0])),
-        op::SPLICE => b.fd(*w.pipe_empty.1).off(u64::MAX).addr(usize::MAX).len(4).fi(*w.pipe_full.0 as u32),
+        op::SPLICE => {
+            b.fd(*w.pipe_empty.1).off(u64::MAX).addr(usize::MAX).len(4).fi(*w.pipe_full.0 as u32)
+        }
         op::PROVIDE_BUFFERS => b.fd(1).addr(w.data).len(8),
         op::REMOVE_BUFFERS => b.fd(1),
         op::TEE => b.fd(*w.pipe_empty.1).len(4).fi(*w.pipe_full.0 as u32),
@@ -152,12 +172,16 @@ fn base_xattr(b: Q, w: &World) -> Q {
     let (name, value) = (mem::cstr("user.foo"), mem::bytes(b"bar\0") as u64);
     if matches!(b.0.opcode, op::FGETXATTR | op::GETXATTR) {
         // SAFETY: three NUL-terminated or sized arguments at lasting addresses.
-        unsafe { libc::fsetxattr(w.fd(), name as *const libc::c_char, value as *const libc::c_void, 3, 0) };
+        unsafe {
+            libc::fsetxattr(w.fd(), name as *const libc::c_char, value as *const libc::c_void, 3, 0)
+        };
     }
     match b.0.opcode {
         op::MSG_RING => b.fd(w.other.fd).off(5).len(6),
         op::FSETXATTR | op::FGETXATTR => b.fd(w.fd()).addr(name).off(value).len(3),
-        op::SETXATTR | op::GETXATTR => b.addr(name).off(value).len(3).addr3(w.dir.cpath("f") as u64),
+        op::SETXATTR | op::GETXATTR => {
+            b.addr(name).off(value).len(3).addr3(w.dir.cpath("f") as u64)
+        }
         op::SOCKET => b.fd(libc::AF_INET).off(libc::SOCK_STREAM as u64),
         _ => b,
     }
@@ -179,7 +203,9 @@ fn base_newest(b: Q, w: &World) -> Q {
         op::LISTEN => b.fd(w.bound.as_raw_fd()).len(5),
         op::RECV_ZC => b.fd(w.sock()).prio(2),
         op::EPOLL_WAIT => b.fd(*w.epoll).addr(at(buf(64))).len(1),
-        op::READV_FIXED | op::WRITEV_FIXED => b.fd(w.fd()).addr(mem::iovecs(&[(w.fixed, 4)])).len(1),
+        op::READV_FIXED | op::WRITEV_FIXED => {
+            b.fd(w.fd()).addr(mem::iovecs(&[(w.fixed, 4)])).len(1)
+        }
         op::PIPE => b.fd(0).addr(leak([0i32; 2])),
         _ => b,
     }

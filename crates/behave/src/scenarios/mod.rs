@@ -7,10 +7,11 @@ mod cancels;
 mod direct;
 mod drain;
 mod eventfds;
-mod fs;
 mod fd_ops;
+mod fs;
 mod issuer;
 mod kbufs;
+mod link_breaks;
 mod link_timeouts;
 mod links;
 mod matrix;
@@ -18,6 +19,7 @@ mod matrix_base;
 mod net;
 mod overflow;
 mod polls;
+mod regions;
 mod resources;
 mod rw;
 mod setup;
@@ -35,6 +37,7 @@ const TOPICS: &[&[Scenario]] = &[
     drain::SCENARIOS,
     timeouts::SCENARIOS,
     link_timeouts::SCENARIOS,
+    link_breaks::SCENARIOS,
     cancels::SCENARIOS,
     polls::SCENARIOS,
     overflow::SCENARIOS,
@@ -51,6 +54,7 @@ const TOPICS: &[&[Scenario]] = &[
     direct::SCENARIOS,
     workers::SCENARIOS,
     fd_ops::SCENARIOS,
+    regions::SCENARIOS,
     async_waits::SCENARIOS,
     matrix::SCENARIOS,
 ];
@@ -63,4 +67,16 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
 /// One by name.
 pub fn find(name: &str) -> Option<&'static Scenario> {
     all().find(|s| s.name == name)
+}
+
+/// 127.0.0.1 with a port, as a socket address at a lasting address.
+pub fn loopback(port: u16) -> usize {
+    matrix_base::loopback(port)
+}
+
+/// Name of an opcode, for messages.
+pub fn op_name(opcode: u8) -> String {
+    matrix::NAMES
+        .get(usize::from(opcode))
+        .map_or_else(|| format!("op{opcode}"), |n| (*n).to_owned())
 }

@@ -42,7 +42,9 @@ fn listener() -> TcpListener {
 
 fn tcp() -> OwnedFd {
     // SAFETY: no memory involved; the descriptor is fresh.
-    unsafe { OwnedFd::from_raw_fd(libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0)) }
+    unsafe {
+        OwnedFd::from_raw_fd(libc::socket(libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0))
+    }
 }
 
 fn accept(l: &TcpListener) -> Q {
@@ -83,13 +85,21 @@ fn accept_basic(cx: &mut Cx) {
         let port = u16::from_be_bytes([name[2], name[3]]);
         // SAFETY: leaked above.
         let got = unsafe { (len as *const u32).read() };
-        cx.say("address", format!("{:?} len {got} port right {}", &name[4..8], port == c3.local_addr().expect("address").port()));
+        cx.say(
+            "address",
+            format!(
+                "{:?} len {got} port right {}",
+                &name[4..8],
+                port == c3.local_addr().expect("address").port()
+            ),
+        );
         let _c4 = TcpStream::connect(here).expect("connect");
         r.push(accept(&l).opf((libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) as u32));
         r.submit();
         let fd = r.collect(1)[0].res;
         // SAFETY: no memory involved.
-        let (cloexec, fl) = unsafe { (libc::fcntl(fd, libc::F_GETFD), libc::fcntl(fd, libc::F_GETFL)) };
+        let (cloexec, fl) =
+            unsafe { (libc::fcntl(fd, libc::F_GETFD), libc::fcntl(fd, libc::F_GETFL)) };
         cx.say("CLOEXEC|NONBLOCK", format!("{cloexec} {}", fl & libc::O_NONBLOCK != 0));
         sys::close(fd);
         drop(c2);
@@ -132,7 +142,8 @@ fn accept_multishot(cx: &mut Cx) {
             .map(|_| {
                 let c = TcpStream::connect(here).expect("connect");
                 // Whether more connections were waiting is timing: without that flag.
-                let mut got = r.collect(1);
+                r.wait(1, 500);
+                let mut got = r.take();
                 got.iter_mut().for_each(|c| c.flags &= !anyring_uapi::cqe::F_SOCK_NONEMPTY);
                 cx.say("accepted", fds(got));
                 c
@@ -145,7 +156,8 @@ fn accept_multishot(cx: &mut Cx) {
         cx.say("into slots, no table", {
             let _c = TcpStream::connect(here).expect("connect");
             r.submit();
-            fds(r.collect(1))
+            r.wait(1, 500);
+            fds(r.take())
         });
     });
 }
@@ -176,7 +188,9 @@ fn connect_basic(cx: &mut Cx) {
         let l = listener();
         let r = Ring::new(8, kind);
         let (s, t) = (tcp(), tcp());
-        let connect = |s: &OwnedFd, a: usize, len: u64| q(op::CONNECT).fd(s.as_raw_fd()).addr(a).off(len).ud(1);
+        let connect = |s: &OwnedFd, a: usize, len: u64| {
+            q(op::CONNECT).fd(s.as_raw_fd()).addr(a).off(len).ud(1)
+        };
         cx.say("accepted", r.one(connect(&s, addr_of(&l), 16)));
         cx.say("again", r.one(connect(&s, addr_of(&l), 16)));
         cx.say("refused", r.one(connect(&t, refused, 16)));
@@ -208,12 +222,26 @@ fn connect_unix(cx: &mut Cx) {
     let r = Ring::new(8, 0);
     let sock = || {
         // SAFETY: no memory involved; the descriptor is fresh.
-        unsafe { OwnedFd::from_raw_fd(libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0)) }
+        unsafe {
+            OwnedFd::from_raw_fd(libc::socket(
+                libc::AF_UNIX,
+                libc::SOCK_STREAM | libc::SOCK_CLOEXEC,
+                0,
+            ))
+        }
     };
     let (s, t) = (sock(), sock());
-    cx.say("listening", r.one(q(op::CONNECT).fd(s.as_raw_fd()).addr(mem::bytes(&a)).off(a.len() as u64).ud(1)));
+    cx.say(
+        "listening",
+        r.one(q(op::CONNECT).fd(s.as_raw_fd()).addr(mem::bytes(&a)).off(a.len() as u64).ud(1)),
+    );
     let other = [&[1u8, 0][..], b"/nonexistent-socket\0"].concat();
-    cx.say("missing", r.one(q(op::CONNECT).fd(t.as_raw_fd()).addr(mem::bytes(&other)).off(other.len() as u64).ud(1)));
+    cx.say(
+        "missing",
+        r.one(
+            q(op::CONNECT).fd(t.as_raw_fd()).addr(mem::bytes(&other)).off(other.len() as u64).ud(1),
+        ),
+    );
 }
 
 fn send_recv(cx: &mut Cx) {
@@ -222,7 +250,14 @@ fn send_recv(cx: &mut Cx) {
         let (r, b) = (Ring::new(8, kind), buf(32));
         let (x, y) = (a.as_raw_fd(), c.as_raw_fd());
         cx.say("SEND", r.one(send(x, mem::bytes(b"hello world"), 11, 1)));
-        cx.say("MSG_PEEK", format!("{} {}", r.one(recv(y, at(b), 5, 2).opf(libc::MSG_PEEK as u32)), mem::text(&b[..5])));
+        cx.say(
+            "MSG_PEEK",
+            format!(
+                "{} {}",
+                r.one(recv(y, at(b), 5, 2).opf(libc::MSG_PEEK as u32)),
+                mem::text(&b[..5])
+            ),
+        );
         cx.say("5 of 11", r.one(recv(y, at(b), 5, 2)));
         cx.say("the rest", format!("{} {}", r.one(recv(y, at(b), 32, 2)), mem::text(&b[..6])));
         r.push(recv(y, at(b), 10, 3).opf(libc::MSG_WAITALL as u32));
@@ -259,7 +294,10 @@ fn send_big(cx: &mut Cx) {
             }
             total
         });
-        cx.say("MSG_WAITALL", r.one(send(a.as_raw_fd(), data, size, 1).opf(libc::MSG_WAITALL as u32)));
+        cx.say(
+            "MSG_WAITALL",
+            r.one(send(a.as_raw_fd(), data, size, 1).opf(libc::MSG_WAITALL as u32)),
+        );
         cx.say("received", reader.join().unwrap_or(0));
         let (a, c) = UnixStream::pair().expect("socketpair");
         r.push(send(a.as_raw_fd(), data, size, 2));
@@ -271,9 +309,14 @@ fn send_big(cx: &mut Cx) {
         cx.say("without: short at once", short);
         r.push(send(a.as_raw_fd(), data, 10, 3));
         cx.say("full: waits", r.brief(1));
-        while sys::poll_now(c.as_raw_fd(), POLLIN) != 0 && sys::read(c.as_raw_fd(), 1 << 20).is_ok_and(|b| !b.is_empty()) {}
+        while sys::poll_now(c.as_raw_fd(), POLLIN) != 0
+            && sys::read(c.as_raw_fd(), 1 << 20).is_ok_and(|b| !b.is_empty())
+        {}
         cx.say("drained: completes", r.go(1));
-        cx.say("MSG_DONTWAIT when there is room", r.one(send(a.as_raw_fd(), data, 10, 4).opf(libc::MSG_DONTWAIT as u32)));
+        cx.say(
+            "MSG_DONTWAIT when there is room",
+            r.one(send(a.as_raw_fd(), data, 10, 4).opf(libc::MSG_DONTWAIT as u32)),
+        );
     });
 }
 
@@ -290,7 +333,10 @@ fn send_errors(cx: &mut Cx) {
         cx.say("RECV, not connected", r.one(recv(s.as_raw_fd(), b, 4, 1)));
         let (a, _c) = UnixStream::pair().expect("socketpair");
         cx.say("unknown ioprio bit", r.one(send(a.as_raw_fd(), b, 4, 1).prio(0x100)));
-        cx.say("RECV MSG_OOB on a unix socket", r.one(recv(a.as_raw_fd(), b, 4, 1).opf(libc::MSG_OOB as u32)));
+        cx.say(
+            "RECV MSG_OOB on a unix socket",
+            r.one(recv(a.as_raw_fd(), b, 4, 1).opf(libc::MSG_OOB as u32)),
+        );
         cx.say("RECV MSG_ERRQUEUE, nothing", {
             r.push(recv(a.as_raw_fd(), b, 4, 1).opf(libc::MSG_ERRQUEUE as u32));
             let v = r.brief(1);
@@ -304,7 +350,10 @@ fn send_errors(cx: &mut Cx) {
 }
 
 fn send_to(cx: &mut Cx) {
-    let (a, b) = (UdpSocket::bind("127.0.0.1:0").expect("bind"), UdpSocket::bind("127.0.0.1:0").expect("bind"));
+    let (a, b) = (
+        UdpSocket::bind("127.0.0.1:0").expect("bind"),
+        UdpSocket::bind("127.0.0.1:0").expect("bind"),
+    );
     let there = loopback(b.local_addr().expect("address").port());
     cx.both_setups(|cx, kind| {
         let r = Ring::new(8, kind);
@@ -316,7 +365,14 @@ fn send_to(cx: &mut Cx) {
         cx.say("bad address", r.one(to(mem::BAD, 16)));
         cx.say("padding above the length", r.one(to(there, 16 | 1 << 16)));
         cx.say("length 1000", r.one(to(there, 1000)));
-        cx.say("too big a datagram", r.one(send(a.as_raw_fd(), sys::pages(1 << 17) as usize, 1 << 17, 1).off(there as u64).fi(16)));
+        cx.say(
+            "too big a datagram",
+            r.one(
+                send(a.as_raw_fd(), sys::pages(1 << 17) as usize, 1 << 17, 1)
+                    .off(there as u64)
+                    .fi(16),
+            ),
+        );
     });
 }
 
@@ -343,12 +399,18 @@ fn recv_nonempty(cx: &mut Cx) {
         sys::write(client.as_raw_fd(), b"0123456789");
         sys::poll_for(server.as_raw_fd(), POLLIN, 1000);
         for len in [4, 4, 4] {
-            cx.say(&format!("tcp, {len} of what is there"), r.one(recv(server.as_raw_fd(), at(buf(8)), len, 1)));
+            cx.say(
+                &format!("tcp, {len} of what is there"),
+                r.one(recv(server.as_raw_fd(), at(buf(8)), len, 1)),
+            );
         }
         let (a, c) = UnixStream::pair().expect("socketpair");
         sys::write(c.as_raw_fd(), b"0123456789");
         for len in [4, 6] {
-            cx.say(&format!("unix, {len} of what is there"), r.one(recv(a.as_raw_fd(), at(buf(8)), len, 1)));
+            cx.say(
+                &format!("unix, {len} of what is there"),
+                r.one(recv(a.as_raw_fd(), at(buf(8)), len, 1)),
+            );
         }
     });
 }
@@ -379,7 +441,10 @@ fn sendmsg_recvmsg(cx: &mut Cx) {
         let (r, b) = (Ring::new(8, kind), buf(16));
         let sendmsg = |iov, n| q(op::SENDMSG).fd(a.as_raw_fd()).addr(mem::msghdr(iov, n)).ud(1);
         let recvmsg = |iov, n| q(op::RECVMSG).fd(c.as_raw_fd()).addr(mem::msghdr(iov, n)).ud(2);
-        cx.say("two vectors", r.one(sendmsg(mem::iovecs(&[(mem::bytes(b"abc"), 3), (mem::bytes(b"defg"), 4)]), 2)));
+        cx.say(
+            "two vectors",
+            r.one(sendmsg(mem::iovecs(&[(mem::bytes(b"abc"), 3), (mem::bytes(b"defg"), 4)]), 2)),
+        );
         cx.say("into two", r.one(recvmsg(mem::iovecs(&[(at(b), 2), (at(b) + 8, 8)]), 2)));
         cx.say("memory", mem::text(b));
         cx.say("no vectors", r.one(sendmsg(0, 0)));
@@ -388,7 +453,10 @@ fn sendmsg_recvmsg(cx: &mut Cx) {
         cx.say("RECVMSG waits", r.brief(1));
         sys::write(a.as_raw_fd(), b"later");
         cx.say("data", r.go(1));
-        let (u, v) = (UdpSocket::bind("127.0.0.1:0").expect("bind"), UdpSocket::bind("127.0.0.1:0").expect("bind"));
+        let (u, v) = (
+            UdpSocket::bind("127.0.0.1:0").expect("bind"),
+            UdpSocket::bind("127.0.0.1:0").expect("bind"),
+        );
         let there = loopback(v.local_addr().expect("address").port());
         let iov = mem::iovecs(&[(mem::bytes(b"dgram"), 5)]);
         let to = leak([there as u64, 16, iov as u64, 1, 0, 0, 0]);
@@ -398,7 +466,15 @@ fn sendmsg_recvmsg(cx: &mut Cx) {
         cx.say("RECVMSG with a name", r.one(q(op::RECVMSG).fd(v.as_raw_fd()).addr(from).ud(2)));
         // SAFETY: leaked above.
         let len = unsafe { *(from as *const [u64; 7]) }[1];
-        cx.say("name", format!("{:?} len {} port right {}", &name[4..8], len as u32, u16::from_be_bytes([name[2], name[3]]) == u.local_addr().expect("address").port()));
+        cx.say(
+            "name",
+            format!(
+                "{:?} len {} port right {}",
+                &name[4..8],
+                len as u32,
+                u16::from_be_bytes([name[2], name[3]]) == u.local_addr().expect("address").port()
+            ),
+        );
     });
 }
 
@@ -439,7 +515,10 @@ fn recvmsg_trunc(cx: &mut Cx) {
         cx.say("plain", run(0));
         cx.say("MSG_TRUNC", run(libc::MSG_TRUNC));
         sys::write(a.as_raw_fd(), b"0123456789");
-        cx.say("RECV, MSG_TRUNC", r.one(recv(c.as_raw_fd(), at(b), 4, 2).opf(libc::MSG_TRUNC as u32)));
+        cx.say(
+            "RECV, MSG_TRUNC",
+            r.one(recv(c.as_raw_fd(), at(b), 4, 2).opf(libc::MSG_TRUNC as u32)),
+        );
     });
 }
 
@@ -467,7 +546,10 @@ fn shutdown_op(cx: &mut Cx) {
         let shut = |fd, how| q(op::SHUTDOWN).fd(fd).len(how).ud(1);
         cx.say("unknown way", r.one(shut(a.as_raw_fd(), 3)));
         cx.say("write side", r.one(shut(a.as_raw_fd(), 1)));
-        cx.say("peer reads the end", sys::read(c.as_raw_fd(), 8).map_or_else(res, |v| v.len().to_string()));
+        cx.say(
+            "peer reads the end",
+            sys::read(c.as_raw_fd(), 8).map_or_else(res, |v| v.len().to_string()),
+        );
         cx.say("SEND afterwards", r.one(send(a.as_raw_fd(), at(buf(4)), 4, 2)));
         cx.say("both", r.one(shut(a.as_raw_fd(), 2)));
         let (p, _w) = pipe();
@@ -518,7 +600,8 @@ fn net_echo(cx: &mut Cx) {
         let here = l.local_addr().expect("address");
         let r = Ring::new(64, kind);
         let clients = std::thread::spawn(move || {
-            let mut all: Vec<TcpStream> = (0..20).map(|_| TcpStream::connect(here).expect("connect")).collect();
+            let mut all: Vec<TcpStream> =
+                (0..20).map(|_| TcpStream::connect(here).expect("connect")).collect();
             let mut good = 0;
             for round in 0..10u8 {
                 for c in &mut all {
@@ -526,7 +609,9 @@ fn net_echo(cx: &mut Cx) {
                 }
                 for c in &mut all {
                     let mut b = [0u8; 100];
-                    good += usize::from(std::io::Read::read_exact(c, &mut b).is_ok() && b == [round; 100]);
+                    good += usize::from(
+                        std::io::Read::read_exact(c, &mut b).is_ok() && b == [round; 100],
+                    );
                 }
             }
             good
@@ -539,7 +624,8 @@ fn net_echo(cx: &mut Cx) {
 
 /// Echoes until 20 connections have ended. user_data: 1 accept, else descriptor and kind.
 fn serve(r: &Ring, l: &TcpListener) -> usize {
-    let bufs: std::collections::HashMap<i32, usize> = (0..4096).map(|fd| (fd, at(buf(128)))).collect();
+    let bufs: std::collections::HashMap<i32, usize> =
+        (0..4096).map(|fd| (fd, at(buf(128)))).collect();
     let tag = |kind: u64, fd: i32| kind << 32 | fd as u64;
     r.push(accept(l));
     r.submit();
@@ -582,6 +668,9 @@ fn net_fin(cx: &mut Cx) {
         cx.say("RECV that waited", r.go(1));
         cx.say("CLOSE", r.one(q(op::CLOSE).fd(fd).ud(2)));
         cx.say("peer sees the end", sys::poll_for(client.as_raw_fd(), POLLIN, 1000));
-        cx.say("read there", sys::read(client.as_raw_fd(), 8).map_or_else(res, |v| v.len().to_string()));
+        cx.say(
+            "read there",
+            sys::read(client.as_raw_fd(), 8).map_or_else(res, |v| v.len().to_string()),
+        );
     });
 }

@@ -47,7 +47,10 @@ fn overflow_submit_only(cx: &mut Cx) {
         }
         r.take();
         r.push(nop(7));
-        cx.say("submit with a backlog and an empty CQ", format!("{} {}", res(r.enter(1, 0, 0)), r.cqes()));
+        cx.say(
+            "submit with a backlog and an empty CQ",
+            format!("{} {}", res(r.enter(1, 0, 0)), r.cqes()),
+        );
         cx.say("wait for 3", format!("{} {}", res(r.enter(0, 3, enter::GETEVENTS)), r.cqes()));
         cx.say("GETEVENTS", flush(&r));
         cx.say("GETEVENTS", flush(&r));

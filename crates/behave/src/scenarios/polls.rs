@@ -234,7 +234,8 @@ fn poll_many_one_pipe(cx: &mut Cx) {
         r.submit();
         sys::write(*w, b"x");
         // Newest-armed first in the kernel, which is nobody's promise: ordered here.
-        let mut ids: Vec<u64> = r.collect(50).iter().filter(|c| c.res == 1).map(|c| c.user_data).collect();
+        let mut ids: Vec<u64> =
+            r.collect(50).iter().filter(|c| c.res == 1).map(|c| c.user_data).collect();
         ids.sort_unstable();
         cx.say("all 50 once", ids == (0..50).collect::<Vec<_>>());
     });
@@ -300,7 +301,8 @@ fn poll_ring_self(cx: &mut Cx) {
 
 fn ring_fd_poll(cx: &mut Cx) {
     let r = Ring::new(4, 0);
-    let events = |r: &Ring| format!("{:#x}", sys::poll_now(r.fd, 0x1f | 0x40 | 0x80 | 0x100 | 0x200));
+    let events =
+        |r: &Ring| format!("{:#x}", sys::poll_now(r.fd, 0x1f | 0x40 | 0x80 | 0x100 | 0x200));
     cx.say("idle", events(&r));
     r.push_all(&[nop(1), nop(2), nop(3), nop(4)]);
     cx.say("SQ full", events(&r));
@@ -357,7 +359,11 @@ impl Epoll {
         let ep = Fd(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) });
         let mut e = libc::epoll_event { events: events as u32, u64: 7 };
         // SAFETY: a valid event.
-        assert_eq!(unsafe { libc::epoll_ctl(*ep, libc::EPOLL_CTL_ADD, fd, &mut e) }, 0, "epoll_ctl");
+        assert_eq!(
+            unsafe { libc::epoll_ctl(*ep, libc::EPOLL_CTL_ADD, fd, &mut e) },
+            0,
+            "epoll_ctl"
+        );
         Epoll(ep)
     }
     fn wait(&self, ms: i32) -> String {
@@ -370,7 +376,11 @@ impl Epoll {
             n = unsafe { libc::epoll_wait(*self.0, e.as_mut_ptr(), 4, ms) };
         }
         let first = e[0];
-        if n < 1 { n.to_string() } else { format!("{n} {:#x} {}", { first.events }, { first.u64 }) }
+        if n < 1 {
+            n.to_string()
+        } else {
+            format!("{n} {:#x} {}", { first.events }, { first.u64 })
+        }
     }
 }
 

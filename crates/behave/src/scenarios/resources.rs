@@ -82,7 +82,9 @@ fn files_update(cx: &mut Cx) {
     let ((p, _w), (p2, _w2)) = (pipe(), pipe());
     let r = Ring::new(8, 0);
     r.reg(register::FILES, fds(&[*p, -1, -1, -1]), 4);
-    let up = |offset, list: &[i32]| res(r.reg(register::FILES_UPDATE, update(offset, fds(list)), list.len() as u32));
+    let up = |offset, list: &[i32]| {
+        res(r.reg(register::FILES_UPDATE, update(offset, fds(list)), list.len() as u32))
+    };
     cx.say("two slots", up(1, &[*p, *p2]));
     cx.say("beyond the end", up(3, &[*p, *p]));
     cx.say("offset at the end", up(4, &[*p]));
@@ -93,7 +95,10 @@ fn files_update(cx: &mut Cx) {
     cx.say("one good, one closed number", up(1, &[*p, 999]));
     cx.say("a ring", up(1, &[r.fd]));
     cx.say("0 entries", up(0, &[]));
-    cx.say("reserved word", res(r.reg(register::FILES_UPDATE, leak([1u64 << 32, fds(&[*p]) as u64]), 1)));
+    cx.say(
+        "reserved word",
+        res(r.reg(register::FILES_UPDATE, leak([1u64 << 32, fds(&[*p]) as u64]), 1)),
+    );
     cx.say("unmapped list", res(r.reg(register::FILES_UPDATE, update(0, mem::BAD), 1)));
     cx.say("offset wraps", up(u32::MAX, &[*p]));
 }
@@ -113,7 +118,10 @@ fn files_update_op(cx: &mut Cx) {
         cx.say("pick 1 when full", r.one(up(at(list), 1, u32::MAX.into())));
         cx.say("clear slot 0", r.one(up(fds(&[-1]), 1, 0)));
         let list = Vec::leak(vec![*p, *p]);
-        cx.say("pick 2 with 1 free", format!("{} first {}", r.one(up(at(list), 2, u32::MAX.into())), list[0]));
+        cx.say(
+            "pick 2 with 1 free",
+            format!("{} first {}", r.one(up(at(list), 2, u32::MAX.into())), list[0]),
+        );
         cx.say("length 0", r.one(up(fds(&[*p]), 0, 0)));
         cx.say("unmapped", r.one(up(mem::BAD, 1, 0)));
         cx.say("closed number", r.one(up(fds(&[999]), 1, 0)));
@@ -125,7 +133,10 @@ fn files_tags(cx: &mut Cx) {
     cx.both_setups(|cx, kind| {
         let r = Ring::new(8, kind);
         let tags = at(Vec::leak(vec![101u64, 102, 103, 0]));
-        cx.say("register", res(r.reg(register::FILES2, rsrc(4, 0, fds(&[*p, *p, *p, *p]), tags), 32)));
+        cx.say(
+            "register",
+            res(r.reg(register::FILES2, rsrc(4, 0, fds(&[*p, *p, *p, *p]), tags), 32)),
+        );
         let up = |offset, fd: i32, tag: u64| {
             let v = r.reg(register::FILES_UPDATE2, update2(offset, 1, fds(&[fd]), leak(tag)), 32);
             r.wait(1, 50);
@@ -225,12 +236,26 @@ fn files_direct_open(cx: &mut Cx) {
         cx.say("picked", r.one(direct_open(&dir, u32::MAX, 1)));
         cx.say("picked, full", r.one(direct_open(&dir, u32::MAX, 1)));
         cx.say("with O_CLOEXEC", r.one(direct_open(&dir, 1, 1).opf(libc::O_CLOEXEC as u32)));
-        cx.say("read slot 1", format!("{} {}", r.one(read(1, at(b), 8, 2).flags(FIXED_FILE)), mem::text(b)));
-        cx.say("missing file", r.one(q(op::OPENAT).fd(libc::AT_FDCWD).addr(dir.cpath("none")).fi(1).ud(3)));
+        cx.say(
+            "read slot 1",
+            format!("{} {}", r.one(read(1, at(b), 8, 2).flags(FIXED_FILE)), mem::text(b)),
+        );
+        cx.say(
+            "missing file",
+            r.one(q(op::OPENAT).fd(libc::AT_FDCWD).addr(dir.cpath("none")).fi(1).ud(3)),
+        );
         cx.say("slot 0 after the failure", r.one(read(0, at(b), 8, 2).flags(FIXED_FILE)));
         cx.say("openat2 into slot 2", {
             let how = leak([0u64; 3]);
-            r.one(q(op::OPENAT2).fd(libc::AT_FDCWD).addr(dir.cpath("f")).off(how as u64).len(24).fi(3).ud(4))
+            r.one(
+                q(op::OPENAT2)
+                    .fd(libc::AT_FDCWD)
+                    .addr(dir.cpath("f"))
+                    .off(how as u64)
+                    .len(24)
+                    .fi(3)
+                    .ud(4),
+            )
         });
     });
 }
@@ -259,14 +284,16 @@ fn files_direct_socket(cx: &mut Cx) {
     let here = listener.local_addr().expect("address");
     cx.both_setups(|cx, kind| {
         let r = Ring::new(8, kind);
-        let socket = |slot| q(op::SOCKET).fd(libc::AF_INET).off(libc::SOCK_STREAM as u64).fi(slot).ud(1);
+        let socket =
+            |slot| q(op::SOCKET).fd(libc::AF_INET).off(libc::SOCK_STREAM as u64).fi(slot).ud(1);
         cx.say("socket, no table, picked", r.one(socket(u32::MAX)));
         cx.say("socket, no table, explicit", r.one(socket(1)));
         r.reg(register::FILES, fds(&[-1; 2]), 2);
         cx.say("socket into slot 0", r.one(socket(1)));
         let cloexec = socket(1).off((libc::SOCK_STREAM | libc::SOCK_CLOEXEC) as u64);
         cx.say("socket with CLOEXEC into a slot", r.one(cloexec));
-        let clients: Vec<_> = (0..2).map(|_| std::net::TcpStream::connect(here).expect("connect")).collect();
+        let clients: Vec<_> =
+            (0..2).map(|_| std::net::TcpStream::connect(here).expect("connect")).collect();
         let accept = |slot| q(op::ACCEPT).fd(listener.as_raw_fd()).fi(slot).ud(2);
         cx.say("accept, picked", r.one(accept(u32::MAX)));
         cx.say("accept, full", r.one(accept(u32::MAX)));
@@ -377,7 +404,11 @@ fn bufs_update(cx: &mut Cx) {
         let tags = at(Vec::leak(vec![55u64, 0]));
         cx.say("register", res(r.reg(register::BUFFERS2, rsrc(2, 0, iov, tags), 32)));
         let up = |offset, entry: (usize, usize), tag: u64, size| {
-            let v = r.reg(register::BUFFERS_UPDATE, update2(offset, 1, mem::iovecs(&[entry]), leak(tag)), size);
+            let v = r.reg(
+                register::BUFFERS_UPDATE,
+                update2(offset, 1, mem::iovecs(&[entry]), leak(tag)),
+                size,
+            );
             r.wait(1, 50);
             format!("{} {}", res(v), r.cqes())
         };
@@ -420,7 +451,10 @@ fn bufs_memlock(cx: &mut Cx) {
     unsafe { libc::setrlimit(libc::RLIMIT_MEMLOCK, &l) };
     let r = Ring::new(8, 0);
     let a = sys::pages(8 << 20) as usize;
-    cx.say("8 MiB under a limit of 64 KiB", res(r.reg(register::BUFFERS, mem::iovecs(&[(a, 8 << 20)]), 1)));
+    cx.say(
+        "8 MiB under a limit of 64 KiB",
+        res(r.reg(register::BUFFERS, mem::iovecs(&[(a, 8 << 20)]), 1)),
+    );
 }
 
 fn bufs_unregister(cx: &mut Cx) {

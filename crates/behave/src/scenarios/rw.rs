@@ -30,6 +30,12 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(rw_same_file_writes, "64 writes to one file, any order, all there"),
     scenario!(rw_own_file, "close, and reuse of the number, do not redirect a waiting read"),
     scenario!(rw_rlimit_fsize, "writing beyond RLIMIT_FSIZE"),
+    scenario!(rw_priority, "I/O priorities: classes, levels, hints"),
+    scenario!(rw_check_order, "offsets, access modes and lengths that are wrong together"),
+    scenario!(
+        rw_chain_on_worker,
+        "a read in a chain behind work on a worker, cancelled while it waits"
+    ),
     scenario!(rw_seek_hole, "reading a hole, and beyond the end"),
 ];
 
@@ -86,7 +92,10 @@ fn rw_append(cx: &mut Cx) {
         let append = std::fs::OpenOptions::new().append(true).open(dir.join("f")).expect("open");
         cx.say("O_APPEND at 0", r.one(write(append.as_raw_fd(), mem::bytes(b"ab"), 2, 1)));
         cx.say("RWF_APPEND at 0", r.one(write(f.as_raw_fd(), mem::bytes(b"cd"), 2, 1).opf(0x10)));
-        cx.say("O_APPEND with RWF_NOAPPEND", r.one(write(append.as_raw_fd(), mem::bytes(b"ef"), 2, 1).opf(0x20)));
+        cx.say(
+            "O_APPEND with RWF_NOAPPEND",
+            r.one(write(append.as_raw_fd(), mem::bytes(b"ef"), 2, 1).opf(0x20)),
+        );
         cx.say("content", mem::text(&std::fs::read(dir.join("f")).expect("content")));
     });
 }
@@ -96,15 +105,19 @@ fn rw_vectors(cx: &mut Cx) {
     cx.both_setups(|cx, kind| {
         let f = dir.file("f", b"0123456789");
         let (r, b) = (Ring::new(8, kind), buf(32));
-        let readv = |v: &[(usize, usize)]| q(op::READV).fd(f.as_raw_fd()).addr(mem::iovecs(v)).len(v.len() as u32).ud(1);
+        let readv = |v: &[(usize, usize)]| {
+            q(op::READV).fd(f.as_raw_fd()).addr(mem::iovecs(v)).len(v.len() as u32).ud(1)
+        };
         cx.say("none", r.one(readv(&[])));
-        cx.say("two", format!("{} {}", r.one(readv(&[(at(b), 2), (at(b) + 8, 4)])), mem::text(&b[..12])));
+        cx.say(
+            "two",
+            format!("{} {}", r.one(readv(&[(at(b), 2), (at(b) + 8, 4)])), mem::text(&b[..12])),
+        );
         cx.say("empty ones", r.one(readv(&[(at(b), 0), (at(b), 4), (0, 0)])));
         cx.say("NULL with length 0", r.one(readv(&[(0, 0)])));
         cx.say("1024", r.one(readv(&[(at(b), 1); 1024])));
         cx.say("1025", r.one(readv(&[(at(b), 1); 1025])));
         cx.say("length negative", r.one(readv(&[(at(b), usize::MAX)])));
-        cx.say("lengths overflow", r.one(readv(&[(at(b), isize::MAX as usize), (at(b), isize::MAX as usize)])));
         let v = mem::iovecs(&[(mem::bytes(b"ab"), 2), (mem::bytes(b"cd"), 2)]);
         cx.say("writev", r.one(q(op::WRITEV).fd(f.as_raw_fd()).addr(v).len(2).off(3).ud(2)));
         cx.say("content", mem::text(&std::fs::read(dir.join("f")).expect("content")));
@@ -116,14 +129,27 @@ fn rw_flags(cx: &mut Cx) {
     let f = dir.file("f", b"0123456789");
     let (r, b) = (Ring::new(8, 0), at(buf(32)));
     let flags = [
-        ("HIPRI", 1), ("DSYNC", 2), ("SYNC", 4), ("NOWAIT", 8), ("NOAPPEND", 0x20), ("ATOMIC", 0x40), ("0x80", 0x80),
-        ("0x100", 0x100), ("0x200", 0x200), ("bit 31", 1 << 31), ("APPEND|NOAPPEND", 0x30),
+        ("HIPRI", 1),
+        ("DSYNC", 2),
+        ("SYNC", 4),
+        ("NOWAIT", 8),
+        ("NOAPPEND", 0x20),
+        ("ATOMIC", 0x40),
+        ("0x80", 0x80),
+        ("0x100", 0x100),
+        ("0x200", 0x200),
+        ("bit 31", 1 << 31),
+        ("APPEND|NOAPPEND", 0x30),
     ];
     for (name, flag) in flags {
         cx.say(&format!("read, {name}"), r.one(read(f.as_raw_fd(), b, 4, 1).opf(flag)));
         // A buffered write without waiting depends on the file system's state: either way.
         let v = r.one(write(f.as_raw_fd(), b, 4, 1).opf(flag));
-        let v = if flag == 8 && (v.contains("EAGAIN") || v.contains(":4")) { "4 or -EAGAIN".into() } else { v };
+        let v = if flag == 8 && (v.contains("EAGAIN") || v.contains(":4")) {
+            "4 or -EAGAIN".into()
+        } else {
+            v
+        };
         cx.say(&format!("write, {name}"), v);
     }
     cx.say("priority", r.one(read(f.as_raw_fd(), b, 4, 1).prio(2 << 13 | 4)));
@@ -165,27 +191,46 @@ fn rw_bad_pointers(cx: &mut Cx) {
         let (p, w) = pipe();
         let (a, c) = UnixStream::pair().expect("socketpair");
         let fd = f.as_raw_fd();
-        for (name, bad) in [("NULL", 0), ("unmapped", mem::BAD), ("kernel", 1 << 63), ("end of memory", usize::MAX - 100)] {
+        for (name, bad) in [
+            ("NULL", 0),
+            ("unmapped", mem::BAD),
+            ("kernel", 1 << 63),
+            ("end of memory", usize::MAX - 100),
+        ] {
             cx.say(&format!("READ {name}"), r.one(read(fd, bad, 4, 1)));
             cx.say(&format!("WRITE {name}"), r.one(write(fd, bad, 4, 1)));
             sys::write(*w, b"x");
             cx.say(&format!("pipe READ {name}"), r.one(read(*p, bad, 4, 1)));
             cx.say(&format!("pipe WRITE {name}"), r.one(write(*w, bad, 4, 1)));
             cx.say(&format!("READV {name}"), r.one(q(op::READV).fd(fd).addr(bad).len(1).ud(1)));
-            cx.say(&format!("READV buffer {name}"), r.one(q(op::READV).fd(fd).addr(mem::iovecs(&[(bad, 4)])).len(1).ud(1)));
+            cx.say(
+                &format!("READV buffer {name}"),
+                r.one(q(op::READV).fd(fd).addr(mem::iovecs(&[(bad, 4)])).len(1).ud(1)),
+            );
             cx.say(&format!("WRITEV {name}"), r.one(q(op::WRITEV).fd(fd).addr(bad).len(1).ud(1)));
             sys::write(c.as_raw_fd(), b"x");
             cx.say(&format!("RECV {name}"), r.one(recv(a.as_raw_fd(), bad, 4, 1)));
             cx.say(&format!("SEND {name}"), r.one(send(a.as_raw_fd(), bad, 4, 1)));
-            cx.say(&format!("RECVMSG {name}"), r.one(q(op::RECVMSG).fd(a.as_raw_fd()).addr(bad).ud(1)));
-            cx.say(&format!("SENDMSG {name}"), r.one(q(op::SENDMSG).fd(a.as_raw_fd()).addr(bad).ud(1)));
-            cx.say(&format!("SENDMSG vector {name}"), r.one(q(op::SENDMSG).fd(a.as_raw_fd()).addr(mem::msghdr(bad, 1)).ud(1)));
+            cx.say(
+                &format!("RECVMSG {name}"),
+                r.one(q(op::RECVMSG).fd(a.as_raw_fd()).addr(bad).ud(1)),
+            );
+            cx.say(
+                &format!("SENDMSG {name}"),
+                r.one(q(op::SENDMSG).fd(a.as_raw_fd()).addr(bad).ud(1)),
+            );
+            cx.say(
+                &format!("SENDMSG vector {name}"),
+                r.one(q(op::SENDMSG).fd(a.as_raw_fd()).addr(mem::msghdr(bad, 1)).ud(1)),
+            );
             cx.say(&format!("ASYNC READ {name}"), r.one(read(fd, bad, 4, 1).flags(ASYNC)));
         }
-        let ro = sys::mmap(-1, 4096, libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, 0).expect("memory") as usize;
+        let ro = sys::mmap(-1, 4096, libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, 0)
+            .expect("memory") as usize;
         cx.say("READ into read-only memory", r.one(read(fd, ro, 4, 1)));
         cx.say("WRITE from read-only memory", r.one(write(fd, ro, 4, 1)));
-        let none = sys::mmap(-1, 4096, libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, 0).expect("memory") as usize;
+        let none = sys::mmap(-1, 4096, libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, 0)
+            .expect("memory") as usize;
         cx.say("WRITE from PROT_NONE memory", r.one(write(fd, none, 4, 1)));
         r.push(read(*p, at(buf(8)), 0, 1));
         r.submit();
@@ -240,7 +285,10 @@ fn rw_bad_files(cx: &mut Cx) {
             own.push(read(fd, b, 4, 1));
             let v = own.brief(1);
             let fine = v == "1 -ETIME []" || v == "1 0 [1:-EINVAL]";
-            cx.say(&format!("READ of {name} is refused or waits"), if fine { "true".into() } else { v });
+            cx.say(
+                &format!("READ of {name} is refused or waits"),
+                if fine { "true".into() } else { v },
+            );
         }
         cx.say("READ of another closed number, ASYNC", r.one(read(998, b, 4, 1).flags(ASYNC)));
     });
@@ -256,7 +304,10 @@ fn rw_pipe(cx: &mut Cx) {
         cx.say("data", format!("{} {}", r.go(1), mem::text(&b[..3])));
         sys::write(*w, b"defgh");
         cx.say("2 of 5", r.one(read(*p, at(b), 2, 2)));
-        cx.say("the rest, offset 100", format!("{} {}", r.one(read(*p, at(b), 8, 3).off(100)), mem::text(&b[..3])));
+        cx.say(
+            "the rest, offset 100",
+            format!("{} {}", r.one(read(*p, at(b), 8, 3).off(100)), mem::text(&b[..3])),
+        );
         r.push(read(*p, at(b), 8, 4));
         r.submit();
         drop(w);
@@ -382,7 +433,9 @@ fn rw_fifo(cx: &mut Cx) {
     dir.fifo("fifo");
     cx.both_setups(|cx, kind| {
         let (r, b) = (Ring::new(8, kind), buf(16));
-        r.push(q(op::OPENAT).fd(libc::AT_FDCWD).addr(dir.cpath("fifo")).opf(libc::O_RDWR as u32).ud(1));
+        r.push(
+            q(op::OPENAT).fd(libc::AT_FDCWD).addr(dir.cpath("fifo")).opf(libc::O_RDWR as u32).ud(1),
+        );
         r.submit();
         r.wait(1, 2000);
         let fd = r.take().first().map_or(-1, |c| c.res);
@@ -410,10 +463,16 @@ fn rw_proc(cx: &mut Cx) {
     cx.both_setups(|cx, kind| {
         let (r, b) = (Ring::new(8, kind), buf(4096));
         let f = std::fs::File::open("/proc/self/comm").expect("proc");
-        cx.say("comm", format!("{} {}", r.one(read(f.as_raw_fd(), at(b), 4096, 1)), mem::text(&b[..7])));
+        cx.say(
+            "comm",
+            format!("{} {}", r.one(read(f.as_raw_fd(), at(b), 4096, 1)), mem::text(&b[..7])),
+        );
         cx.say("comm at the end", r.one(read(f.as_raw_fd(), at(b), 4096, 1).off(7)));
         let f = std::fs::File::open("/proc/sys/kernel/ostype").expect("proc");
-        cx.say("ostype", format!("{} {}", r.one(read(f.as_raw_fd(), at(b), 4096, 1)), mem::text(&b[..6])));
+        cx.say(
+            "ostype",
+            format!("{} {}", r.one(read(f.as_raw_fd(), at(b), 4096, 1)), mem::text(&b[..6])),
+        );
     });
 }
 
@@ -458,9 +517,13 @@ fn rw_big(cx: &mut Cx) {
     cx.say("WRITE", r.one(write(f.as_raw_fd(), data as usize, size as u32, 1)));
     cx.say("READ", r.one(read(f.as_raw_fd(), back as usize, size as u32, 2)));
     // SAFETY: both mappings have `size` bytes.
-    let same = unsafe { std::slice::from_raw_parts(data, size) == std::slice::from_raw_parts(back, size) };
+    let same =
+        unsafe { std::slice::from_raw_parts(data, size) == std::slice::from_raw_parts(back, size) };
     cx.say("same", same);
-    cx.say("READ of 4 GiB - 1", r.one(read(f.as_raw_fd(), back as usize, u32::MAX, 3)).replace("33554432", "file size"));
+    cx.say(
+        "READ of 4 GiB - 1",
+        r.one(read(f.as_raw_fd(), back as usize, u32::MAX, 3)).replace("33554432", "file size"),
+    );
 }
 
 fn rw_many(cx: &mut Cx) {
@@ -473,7 +536,9 @@ fn rw_many(cx: &mut Cx) {
         let (mut bad, mut done) = (0, 0);
         for start in (0..2000u64).step_by(50) {
             for i in 0..50 {
-                r.push(read(f.as_raw_fd(), at(b[i as usize]), 512, start + i).off((start + i) * 512));
+                r.push(
+                    read(f.as_raw_fd(), at(b[i as usize]), 512, start + i).off((start + i) * 512),
+                );
             }
             r.submit();
             for c in r.collect(50) {
@@ -500,7 +565,8 @@ fn rw_same_file_writes(cx: &mut Cx) {
             r.submit();
             let good = r.collect(64).iter().filter(|c| c.res == 1000).count();
             let text = std::fs::read(dir.join("f")).expect("content");
-            let right = text.len() == 64000 && text.iter().enumerate().all(|(i, x)| *x == (i / 1000) as u8);
+            let right =
+                text.len() == 64000 && text.iter().enumerate().all(|(i, x)| *x == (i / 1000) as u8);
             cx.say(&format!("flags {flags}"), format!("{good} content {right}"));
         }
     });
@@ -520,7 +586,10 @@ fn rw_own_file(cx: &mut Cx) {
         cx.say("data on the new file", r.brief(1));
         sys::write(c.as_raw_fd(), b"old");
         cx.say("data on the old file", format!("{} {}", r.go(1), mem::text(&b[..3])));
-        cx.say("peer of the old file sees the end", sys::poll_for(c.as_raw_fd(), POLLIN, 1000) & libc::POLLHUP);
+        cx.say(
+            "peer of the old file sees the end",
+            sys::poll_for(c.as_raw_fd(), POLLIN, 1000) & libc::POLLHUP,
+        );
         // SAFETY: the number belongs to `a`, whose drop closes it.
         drop(unsafe { std::os::fd::OwnedFd::from_raw_fd(sys::dup(number)) });
         cx.say("the new file", r.one(recv(number, at(b), 8, 2)));
@@ -542,7 +611,98 @@ fn rw_rlimit_fsize(cx: &mut Cx) {
     cx.say("across the limit", r.one(write(f.as_raw_fd(), at(buf(200)), 200, 1).off(end - 100)));
     cx.say("beyond the limit", r.one(write(f.as_raw_fd(), at(buf(200)), 200, 1).off(end)));
     cx.say("FTRUNCATE beyond", r.one(q(op::FTRUNCATE).fd(f.as_raw_fd()).off(end + 1).ud(2)));
-    cx.say("FALLOCATE beyond", r.one(q(op::FALLOCATE).fd(f.as_raw_fd()).addr(end as usize + 1).ud(3)));
+    cx.say(
+        "FALLOCATE beyond",
+        r.one(q(op::FALLOCATE).fd(f.as_raw_fd()).addr(end as usize + 1).ud(3)),
+    );
+}
+
+fn rw_priority(cx: &mut Cx) {
+    let dir = Dir::new();
+    let f = dir.file("f", b"0123456789");
+    let (r, b) = (Ring::new(8, 0), at(buf(16)));
+    // Class in the upper three bits, then ten bits of hint, then three of level.
+    for prio in [0, 1, 7, 8, 0x100, 0x2000, 0x2007, 0x4004, 0x6000, 0x6001, 0x8000, 0xe000, 0xffff]
+    {
+        cx.say(&format!("priority {prio:#x}"), r.one(read(f.as_raw_fd(), b, 4, 1).prio(prio)));
+    }
+}
+
+fn rw_check_order(cx: &mut Cx) {
+    let dir = Dir::new();
+    let f = dir.file("f", b"0123456789");
+    let ro = std::fs::File::open(dir.join("f")).expect("open");
+    let wo = std::fs::OpenOptions::new().write(true).open(dir.join("f")).expect("open");
+    let (r, b) = (Ring::new(8, 0), at(buf(16)));
+    let neg = -2i64 as u64;
+    cx.say("WRITE to a read-only file at -2", r.one(write(ro.as_raw_fd(), b, 4, 1).off(neg)));
+    cx.say("READ of a write-only file at -2", r.one(read(wo.as_raw_fd(), b, 4, 1).off(neg)));
+    cx.say(
+        "WRITE to a read-only file, unknown flag",
+        r.one(write(ro.as_raw_fd(), b, 4, 1).opf(1 << 20)),
+    );
+    cx.say("WRITE of 0 to a read-only file", r.one(write(ro.as_raw_fd(), b, 0, 1)));
+    cx.say("READ of 0 at -2", r.one(read(f.as_raw_fd(), b, 0, 1).off(neg)));
+    cx.say("READ of 0 into unmapped memory", r.one(read(f.as_raw_fd(), mem::BAD, 0, 1)));
+    cx.say(
+        "READV, bad vector, closed number",
+        r.one(q(op::READV).fd(999).addr(mem::BAD).len(1).ud(1)),
+    );
+    let (p, w) = pipe();
+    cx.say("WRITE of 0 to a pipe", r.one(write(*w, b, 0, 1)));
+    cx.say("READ of 0 of an empty pipe", {
+        r.push(read(*p, b, 0, 1));
+        r.brief(1)
+    });
+    let (a, _c) = UnixStream::pair().expect("socketpair");
+    cx.say("WRITE of 0 to a socket at 1", r.one(write(a.as_raw_fd(), b, 0, 1).off(1)));
+    cx.say("WRITE to a socket at 1", r.one(write(a.as_raw_fd(), b, 4, 1).off(1)));
+    let e = eventfd(0);
+    for len in [0, 4, 7] {
+        r.push(read(*e, b, len, 1));
+        cx.say(&format!("READ of {len} of an eventfd of 0"), r.brief(1));
+    }
+    cx.say("WRITE of 4 to an eventfd", r.one(write(*e, b, 4, 1)));
+}
+
+fn rw_chain_on_worker(cx: &mut Cx) {
+    // How the read ends (interrupted or cancelled) and how the cancel counts it is
+    // chance: that both end, and the chain with them, is not.
+    let dir = Dir::new();
+    let f = dir.file("f", b"");
+    cx.both_setups(|cx, kind| {
+        let (p, _w) = pipe();
+        let r = Ring::new(8, kind);
+        let l = IO_LINK | ASYNC;
+        r.push_all(&[
+            write(f.as_raw_fd(), at(buf(8)), 8, 1).flags(l),
+            read(*p, at(buf(8)), 8, 2).flags(IO_LINK),
+            nop(3),
+        ]);
+        r.submit();
+        cx.say("the write", show(&r.collect(1)));
+        // On a deferring ring the read starts only in here.
+        r.enter(0, 0, enter::GETEVENTS);
+        sys::sleep_ms(20);
+        r.push(cancel(2, 9));
+        r.submit();
+        let c = r.collect(3);
+        let of = |ud| c.iter().find(|c| c.user_data == ud).map(|c| c.res);
+        let ended =
+            |r: Option<i32>| r.is_some_and(|n| [-libc::EINTR, -libc::ECANCELED].contains(&n));
+        cx.say("the read ended", ended(of(2)));
+        cx.say("the NOP", of(3).map_or("lost".into(), res));
+        cx.say(
+            "the cancel",
+            of(9).map_or("lost", |n| {
+                if [0, -libc::EALREADY].contains(&n) {
+                    "found it"
+                } else {
+                    "missed it"
+                }
+            }),
+        );
+    });
 }
 
 fn rw_seek_hole(cx: &mut Cx) {

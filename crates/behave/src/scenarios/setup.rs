@@ -25,12 +25,28 @@ pub const SCENARIOS: &[Scenario] = &[
 ];
 
 const FLAG_NAMES: &[(&str, u32)] = &[
-    ("IOPOLL", IOPOLL), ("SQPOLL", SQPOLL), ("SQ_AFF", SQ_AFF), ("CQSIZE", CQSIZE), ("CLAMP", CLAMP),
-    ("ATTACH_WQ", ATTACH_WQ), ("R_DISABLED", R_DISABLED), ("SUBMIT_ALL", SUBMIT_ALL), ("COOP_TASKRUN", COOP_TASKRUN),
-    ("TASKRUN_FLAG", TASKRUN_FLAG), ("SQE128", SQE128), ("CQE32", CQE32), ("SINGLE_ISSUER", SINGLE_ISSUER),
-    ("DEFER_TASKRUN", DEFER_TASKRUN), ("NO_MMAP", NO_MMAP), ("REGISTERED_FD_ONLY", REGISTERED_FD_ONLY),
-    ("NO_SQARRAY", NO_SQARRAY), ("HYBRID_IOPOLL", HYBRID_IOPOLL), ("CQE_MIXED", CQE_MIXED), ("bit 19", 1 << 19),
-    ("bit 20", 1 << 20), ("bit 31", 1 << 31),
+    ("IOPOLL", IOPOLL),
+    ("SQPOLL", SQPOLL),
+    ("SQ_AFF", SQ_AFF),
+    ("CQSIZE", CQSIZE),
+    ("CLAMP", CLAMP),
+    ("ATTACH_WQ", ATTACH_WQ),
+    ("R_DISABLED", R_DISABLED),
+    ("SUBMIT_ALL", SUBMIT_ALL),
+    ("COOP_TASKRUN", COOP_TASKRUN),
+    ("TASKRUN_FLAG", TASKRUN_FLAG),
+    ("SQE128", SQE128),
+    ("CQE32", CQE32),
+    ("SINGLE_ISSUER", SINGLE_ISSUER),
+    ("DEFER_TASKRUN", DEFER_TASKRUN),
+    ("NO_MMAP", NO_MMAP),
+    ("REGISTERED_FD_ONLY", REGISTERED_FD_ONLY),
+    ("NO_SQARRAY", NO_SQARRAY),
+    ("HYBRID_IOPOLL", HYBRID_IOPOLL),
+    ("CQE_MIXED", CQE_MIXED),
+    ("bit 19", 1 << 19),
+    ("bit 20", 1 << 20),
+    ("bit 31", 1 << 31),
 ];
 
 /// Sets up and closes again; `ok sq cq` or the error, with the sizes as left behind.
@@ -49,15 +65,30 @@ fn setup_params(cx: &mut Cx) {
     cx.say("sizes", format!("{} {}", r.p.sq_entries, r.p.cq_entries));
     cx.say("flags", format!("{:#x}", r.p.flags));
     cx.say("features", format!("{:#x}", r.p.features));
-    cx.say("sq_off", format!("{:?}", [s.head, s.tail, s.ring_mask, s.ring_entries, s.flags, s.dropped, s.array, s.resv1]));
-    cx.say("cq_off", format!("{:?}", [c.head, c.tail, c.ring_mask, c.ring_entries, c.overflow, c.cqes, c.flags, c.resv1]));
+    cx.say(
+        "sq_off",
+        format!(
+            "{:?}",
+            [s.head, s.tail, s.ring_mask, s.ring_entries, s.flags, s.dropped, s.array, s.resv1]
+        ),
+    );
+    cx.say(
+        "cq_off",
+        format!(
+            "{:?}",
+            [c.head, c.tail, c.ring_mask, c.ring_entries, c.overflow, c.cqes, c.flags, c.resv1]
+        ),
+    );
     cx.say("user_addr", format!("{} {}", s.user_addr, c.user_addr));
 }
 
 fn setup_sizes(cx: &mut Cx) {
     for entries in [1, 0, 3, 32768, 32769, u32::MAX] {
         cx.say(&format!("{entries} entries"), try_setup(entries, Params::default()));
-        cx.say(&format!("{entries} entries, CLAMP"), try_setup(entries, Params { flags: CLAMP, ..Params::default() }));
+        cx.say(
+            &format!("{entries} entries, CLAMP"),
+            try_setup(entries, Params { flags: CLAMP, ..Params::default() }),
+        );
     }
     for cq in [0, 3, 4, 5, 65536, 65537] {
         let p = Params { flags: CQSIZE, cq_entries: cq, ..Params::default() };
@@ -124,9 +155,15 @@ fn setup_sqpoll_affinity(cx: &mut Cx) {
 
 fn setup_attach_wq(cx: &mut Cx) {
     let plain = Ring::new(4, 0);
-    let polled = Ring::with(4, Params { flags: SQPOLL, sq_thread_idle: 10, ..Params::default() }).expect("SQPOLL ring");
+    let polled = Ring::with(4, Params { flags: SQPOLL, sq_thread_idle: 10, ..Params::default() })
+        .expect("SQPOLL ring");
     let (file, _w) = pipe();
-    let targets = [("nothing", 999), ("a pipe", file.0), ("a plain ring", plain.fd), ("an SQPOLL ring", polled.fd)];
+    let targets = [
+        ("nothing", 999),
+        ("a pipe", file.0),
+        ("a plain ring", plain.fd),
+        ("an SQPOLL ring", polled.fd),
+    ];
     for (name, fd) in targets {
         for (kind, flags) in [("ATTACH_WQ", ATTACH_WQ), ("ATTACH_WQ|SQPOLL", ATTACH_WQ | SQPOLL)] {
             let p = Params { flags, wq_fd: fd as u32, ..Params::default() };
@@ -137,10 +174,19 @@ fn setup_attach_wq(cx: &mut Cx) {
 }
 
 fn setup_layout(cx: &mut Cx) {
-    for (name, flags) in [("plain", 0), ("CQE32", CQE32), ("NO_SQARRAY", NO_SQARRAY), ("SQE128", SQE128), ("CQE_MIXED", CQE_MIXED)] {
+    for (name, flags) in [
+        ("plain", 0),
+        ("CQE32", CQE32),
+        ("NO_SQARRAY", NO_SQARRAY),
+        ("SQE128", SQE128),
+        ("CQE_MIXED", CQE_MIXED),
+    ] {
         for entries in [1, 8, 64] {
             let r = Ring::new(entries, flags);
-            cx.say(&format!("{name} {entries}"), format!("array {} cqes {}", r.p.sq_off.array, r.p.cq_off.cqes));
+            cx.say(
+                &format!("{name} {entries}"),
+                format!("array {} cqes {}", r.p.sq_off.array, r.p.cq_off.cqes),
+            );
         }
     }
 }
@@ -182,10 +228,13 @@ fn ring_mmap(cx: &mut Cx) {
     let rw = libc::PROT_READ | libc::PROT_WRITE;
     let mut ask = |name: &str, len: usize, prot, flags, off| {
         let m = sys::mmap(r.fd, len, prot, flags, off);
-        cx.say(name, m.map_or_else(res, |p| {
-            sys::munmap(p, len);
-            "ok".into()
-        }));
+        cx.say(
+            name,
+            m.map_or_else(res, |p| {
+                sys::munmap(p, len);
+                "ok".into()
+            }),
+        );
     };
     for off in [0, 0x800_0000, 0x1000_0000, 0x3000_0000, 0x8000_0000, 0x8001_0000u64] {
         ask(&format!("offset {off:#x}"), 4096, rw, libc::MAP_SHARED, off);
@@ -205,9 +254,18 @@ fn ring_words(cx: &mut Cx) {
     let r = Ring::new(8, 0);
     let (s, c) = (r.p.sq_off, r.p.cq_off);
     for (name, off) in [
-        ("sq head", s.head), ("sq tail", s.tail), ("sq mask", s.ring_mask), ("sq entries", s.ring_entries),
-        ("sq flags", s.flags), ("sq dropped", s.dropped), ("cq head", c.head), ("cq tail", c.tail),
-        ("cq mask", c.ring_mask), ("cq entries", c.ring_entries), ("cq overflow", c.overflow), ("cq flags", c.flags),
+        ("sq head", s.head),
+        ("sq tail", s.tail),
+        ("sq mask", s.ring_mask),
+        ("sq entries", s.ring_entries),
+        ("sq flags", s.flags),
+        ("sq dropped", s.dropped),
+        ("cq head", c.head),
+        ("cq tail", c.tail),
+        ("cq mask", c.ring_mask),
+        ("cq entries", c.ring_entries),
+        ("cq overflow", c.overflow),
+        ("cq flags", c.flags),
     ] {
         cx.say(name, r.load(off));
     }
@@ -221,7 +279,7 @@ fn probe_ops(cx: &mut Cx) {
     cx.say("ops_len", b[1]);
     for (i, name) in super::matrix::NAMES.iter().enumerate() {
         let e = &b[16 + 8 * i..];
-        cx.say(&format!("{name}"), format!("op {} flags {}", e[0], u16::from_ne_bytes([e[2], e[3]])));
+        cx.say(name, format!("op {} flags {}", e[0], u16::from_ne_bytes([e[2], e[3]])));
     }
 }
 
@@ -233,7 +291,15 @@ fn probe_args(cx: &mut Cx) {
     cx.say("unmapped", res(r.reg(register::PROBE, mem::BAD, 16)));
     cx.say("0 entries", res(r.reg(register::PROBE, at(b), 0)));
     b.fill(0);
-    cx.say("2 entries", format!("{} ops_len {} untouched after {}", res(r.reg(register::PROBE, at(b), 2)), b[1], b[32..].iter().all(|x| *x == 0)));
+    cx.say(
+        "2 entries",
+        format!(
+            "{} ops_len {} untouched after {}",
+            res(r.reg(register::PROBE, at(b), 2)),
+            b[1],
+            b[32..].iter().all(|x| *x == 0)
+        ),
+    );
     b.fill(1);
     cx.say("buffer not zeroed", res(r.reg(register::PROBE, at(b), 16)));
 }
@@ -269,18 +335,27 @@ fn query_unknown(cx: &mut Cx) {
         let r = sys::register(-1, register::QUERY, h, 0);
         // SAFETY: leaked above.
         let v = unsafe { *(h as *const [u64; 5]) };
-        cx.say(&format!("query {query}"), format!("{} size {} result {}", res(r), v[2] >> 32, res(v[3] as i32)));
+        cx.say(
+            &format!("query {query}"),
+            format!("{} size {} result {}", res(r), v[2] >> 32, res(v[3] as i32)),
+        );
     }
     let h = leak(query_header(0, at(data), 0, 64));
     cx.say("nr_args 1", res(sys::register(-1, register::QUERY, h, 1)));
     cx.say("NULL header", res(sys::register(-1, register::QUERY, 0, 0)));
     cx.say("bad header", res(sys::register(-1, register::QUERY, mem::BAD, 0)));
-    cx.say("bad next", res(sys::register(-1, register::QUERY, leak(query_header(mem::BAD, at(data), 0, 64)), 0)));
+    cx.say(
+        "bad next",
+        res(sys::register(-1, register::QUERY, leak(query_header(mem::BAD, at(data), 0, 64)), 0)),
+    );
     let ring = Ring::new(4, 0);
     cx.say("through a ring", res(ring.reg(register::QUERY, h, 0)));
     let short = leak(query_header(0, at(data), 0, 8));
     data.fill(7);
-    cx.say("8 bytes of answer", format!("{} {:?}", res(ring.reg(register::QUERY, short, 0)), &data[..12]));
+    cx.say(
+        "8 bytes of answer",
+        format!("{} {:?}", res(ring.reg(register::QUERY, short, 0)), &data[..12]),
+    );
 }
 
 fn register_null(cx: &mut Cx) {
@@ -299,6 +374,12 @@ fn register_bad_fd(cx: &mut Cx) {
     cx.say("fd -1", res(sys::register(-1, register::PROBE, at(b), 16)));
     let r = Ring::new(4, 0);
     cx.say("operation 36", res(r.reg(36, 0, 0)));
-    cx.say("registered index with none registered", res(sys::register(0, register::PROBE | 1 << 31, at(b), 16)));
-    cx.say("registered index out of range", res(sys::register(16, register::PROBE | 1 << 31, at(b), 16)));
+    cx.say(
+        "registered index with none registered",
+        res(sys::register(0, register::PROBE | 1 << 31, at(b), 16)),
+    );
+    cx.say(
+        "registered index out of range",
+        res(sys::register(16, register::PROBE | 1 << 31, at(b), 16)),
+    );
 }

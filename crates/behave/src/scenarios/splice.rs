@@ -16,7 +16,13 @@ pub const SCENARIOS: &[Scenario] = &[
 const FIXED_IN: u32 = 1 << 31;
 
 fn splice(input: i32, in_off: i64, output: i32, out_off: i64, len: u32) -> Q {
-    q(op::SPLICE).fd(output).off(out_off as u64).fi(input as u32).addr(in_off as usize).len(len).ud(1)
+    q(op::SPLICE)
+        .fd(output)
+        .off(out_off as u64)
+        .fi(input as u32)
+        .addr(in_off as usize)
+        .len(len)
+        .ud(1)
 }
 
 fn take(fd: i32) -> String {
@@ -33,10 +39,19 @@ fn splice_op(cx: &mut Cx) {
         let ((p, w), (p2, w2)) = (pipe(), pipe());
         let r = Ring::new(8, kind);
         sys::write(*w, b"abcdef");
-        cx.say("pipe to pipe, 4 of 6", format!("{} {}", r.one(splice(*p, -1, *w2, -1, 4)), take(*p2)));
-        cx.say("the rest, 10 wanted", format!("{} {}", r.one(splice(*p, -1, *w2, -1, 10)), take(*p2)));
+        cx.say(
+            "pipe to pipe, 4 of 6",
+            format!("{} {}", r.one(splice(*p, -1, *w2, -1, 4)), take(*p2)),
+        );
+        cx.say(
+            "the rest, 10 wanted",
+            format!("{} {}", r.one(splice(*p, -1, *w2, -1, 10)), take(*p2)),
+        );
         cx.say("length 0", r.one(splice(*p, -1, *w2, -1, 0)));
-        cx.say("file to pipe at 3", format!("{} {}", r.one(splice(f.as_raw_fd(), 3, *w2, -1, 4)), take(*p2)));
+        cx.say(
+            "file to pipe at 3",
+            format!("{} {}", r.one(splice(f.as_raw_fd(), 3, *w2, -1, 4)), take(*p2)),
+        );
         cx.say("file to pipe at the end", r.one(splice(f.as_raw_fd(), 10, *w2, -1, 4)));
         let out = dir.file("out", b"");
         sys::write(*w, b"written");
@@ -44,9 +59,15 @@ fn splice_op(cx: &mut Cx) {
         cx.say("file", mem::text(&std::fs::read(dir.join("out")).expect("content")));
         let (a, c) = UnixStream::pair().expect("socketpair");
         sys::write(*w, b"net");
-        cx.say("pipe to socket", format!("{} {}", r.one(splice(*p, -1, a.as_raw_fd(), -1, 3)), take(c.as_raw_fd())));
+        cx.say(
+            "pipe to socket",
+            format!("{} {}", r.one(splice(*p, -1, a.as_raw_fd(), -1, 3)), take(c.as_raw_fd())),
+        );
         sys::write(c.as_raw_fd(), b"back");
-        cx.say("socket to pipe", format!("{} {}", r.one(splice(a.as_raw_fd(), -1, *w2, -1, 4)), take(*p2)));
+        cx.say(
+            "socket to pipe",
+            format!("{} {}", r.one(splice(a.as_raw_fd(), -1, *w2, -1, 4)), take(*p2)),
+        );
         drop(w);
         cx.say("writer gone", r.one(splice(*p, -1, *w2, -1, 4)));
     });
@@ -69,9 +90,18 @@ fn splice_fixed(cx: &mut Cx) {
     let r = Ring::new(8, 0);
     r.reg(register::FILES, leak([*p, *w2]), 2);
     sys::write(*w, b"abcdefgh");
-    cx.say("input by slot", format!("{} {}", r.one(splice(0, -1, *w2, -1, 2).opf(FIXED_IN)), take(*p2)));
-    cx.say("output by slot", format!("{} {}", r.one(splice(*p, -1, 1, -1, 2).flags(FIXED_FILE)), take(*p2)));
-    cx.say("both", format!("{} {}", r.one(splice(0, -1, 1, -1, 2).flags(FIXED_FILE).opf(FIXED_IN)), take(*p2)));
+    cx.say(
+        "input by slot",
+        format!("{} {}", r.one(splice(0, -1, *w2, -1, 2).opf(FIXED_IN)), take(*p2)),
+    );
+    cx.say(
+        "output by slot",
+        format!("{} {}", r.one(splice(*p, -1, 1, -1, 2).flags(FIXED_FILE)), take(*p2)),
+    );
+    cx.say(
+        "both",
+        format!("{} {}", r.one(splice(0, -1, 1, -1, 2).flags(FIXED_FILE).opf(FIXED_IN)), take(*p2)),
+    );
     cx.say("bad input slot", r.one(splice(7, -1, *w2, -1, 2).opf(FIXED_IN)));
     cx.say("bad output slot", r.one(splice(*p, -1, 7, -1, 2).flags(FIXED_FILE)));
 }

@@ -9,7 +9,10 @@ use std::time::{Duration, Instant};
 /// This topic's scenarios.
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(sqpoll_submits, "the thread submits without enter; enter returns what it was asked"),
-    scenario!(sqpoll_need_wakeup, "NEED_WAKEUP appears when the thread sleeps, and goes on wake-up"),
+    scenario!(
+        sqpoll_need_wakeup,
+        "NEED_WAKEUP appears when the thread sleeps, and goes on wake-up"
+    ),
     scenario!(sqpoll_sq_wait, "SQ_WAIT returns once the SQ has room"),
     scenario!(sqpoll_bad_sqe, "the thread goes on past a bad SQE"),
     scenario!(sqpoll_files, "plain and registered files"),
@@ -119,7 +122,10 @@ fn sqpoll_files(cx: &mut Cx) {
     cx.say("register", res(r.reg(register::FILES, leak([f.as_raw_fd(), -1]), 2)));
     cx.say("slot", ask(&r, read(0, at(b), 10, 1).flags(FIXED_FILE)));
     cx.say("empty slot", ask(&r, read(1, at(b), 10, 1).flags(FIXED_FILE)));
-    cx.say("update", res(r.reg(register::FILES_UPDATE, leak([1u64, leak([f.as_raw_fd()]) as u64]), 1)));
+    cx.say(
+        "update",
+        res(r.reg(register::FILES_UPDATE, leak([1u64, leak([f.as_raw_fd()]) as u64]), 1)),
+    );
     cx.say("filled slot", ask(&r, read(1, at(b), 10, 1).flags(FIXED_FILE)));
 }
 
@@ -130,7 +136,10 @@ fn sqpoll_reads(cx: &mut Cx) {
     let b = buf(16);
     cx.say("write", ask(&r, write(f.as_raw_fd(), mem::bytes(b"hello"), 5, 1)));
     cx.say("fsync", ask(&r, q(op::FSYNC).fd(f.as_raw_fd()).ud(2)));
-    cx.say("read", format!("{} {}", ask(&r, read(f.as_raw_fd(), at(b), 16, 3)), mem::text(&b[..5])));
+    cx.say(
+        "read",
+        format!("{} {}", ask(&r, read(f.as_raw_fd(), at(b), 16, 3)), mem::text(&b[..5])),
+    );
     let (p, w) = pipe();
     r.push(read(*p, at(b), 8, 4));
     kick(&r);
@@ -169,7 +178,12 @@ fn sqpoll_links(cx: &mut Cx) {
 
 fn sqpoll_attach(cx: &mut Cx) {
     let a = polled(200, 0);
-    let p = Params { flags: SQPOLL | ATTACH_WQ, wq_fd: a.fd as u32, sq_thread_idle: 200, ..Params::default() };
+    let p = Params {
+        flags: SQPOLL | ATTACH_WQ,
+        wq_fd: a.fd as u32,
+        sq_thread_idle: 200,
+        ..Params::default()
+    };
     let b = Ring::with(8, p).expect("attach");
     for i in 0..3 {
         cx.say("first", ask(&a, nop(i)));

@@ -6,7 +6,10 @@ use anyring_uapi::setup::*;
 /// This topic's scenarios.
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(submit_bad_opcode, "a bad opcode in the middle, without and with SUBMIT_ALL"),
-    scenario!(submit_bad_opcode_wait, "a bad opcode in the middle, waiting for all: returns short at once"),
+    scenario!(
+        submit_bad_opcode_wait,
+        "a bad opcode in the middle, waiting for all: returns short at once"
+    ),
     scenario!(submit_more_than_there, "to_submit beyond what is queued"),
     scenario!(submit_wraps, "indices far beyond the ring's size"),
     scenario!(submit_tail_too_far, "an SQ tail more than a ring ahead of the head"),
@@ -35,9 +38,15 @@ fn submit_bad_opcode(cx: &mut Cx) {
             let r = Ring::new(8, flags | kind);
             r.push_all(&[nop(1), q(200).ud(2), nop(3)]);
             let s = r.enter(3, 0, 0);
-            cx.say(name, format!("{} {} head {} tail {}", res(s), r.cqes(), r.sq_head(), r.sq_tail()));
+            cx.say(
+                name,
+                format!("{} {} head {} tail {}", res(s), r.cqes(), r.sq_head(), r.sq_tail()),
+            );
             let s = r.enter(1, 0, 0);
-            cx.say(&format!("{name}, the rest"), format!("{} {} head {}", res(s), r.cqes(), r.sq_head()));
+            cx.say(
+                &format!("{name}, the rest"),
+                format!("{} {} head {}", res(s), r.cqes(), r.sq_head()),
+            );
         });
     }
 }
@@ -59,7 +68,10 @@ fn submit_more_than_there(cx: &mut Cx) {
         r.push(nop(1));
         cx.say("5 of 1", format!("{} {}", res(r.enter(5, 0, 0)), r.cqes()));
         r.push(nop(1));
-        cx.say("5 of 1, wait for 2", format!("{} {}", res(r.enter(5, 2, enter::GETEVENTS)), r.cqes()));
+        cx.say(
+            "5 of 1, wait for 2",
+            format!("{} {}", res(r.enter(5, 2, enter::GETEVENTS)), r.cqes()),
+        );
         r.push_all(&[nop(1), nop(2), nop(3)]);
         cx.say("1 of 3", format!("{} {}", res(r.enter(1, 0, 0)), r.cqes()));
         cx.say("0 of 2", format!("{} {}", res(r.enter(0, 0, 0)), r.cqes()));
@@ -86,7 +98,10 @@ fn submit_tail_too_far(cx: &mut Cx) {
         r.push(nop(i));
     }
     r.store(r.p.sq_off.tail, 10);
-    cx.say("tail 10 on a ring of 4", format!("{} {} head {}", res(r.enter(10, 0, 0)), r.cqes(), r.sq_head()));
+    cx.say(
+        "tail 10 on a ring of 4",
+        format!("{} {} head {}", res(r.enter(10, 0, 0)), r.cqes(), r.sq_head()),
+    );
 }
 
 fn submit_tail_backwards(cx: &mut Cx) {
@@ -103,7 +118,10 @@ fn sq_array_invalid(cx: &mut Cx) {
     r.push_all(&[nop(1), nop(2)]);
     r.store(r.p.sq_off.array, 77);
     let s = r.enter(2, 0, 0);
-    cx.say("first index 77", format!("{} {} dropped {} head {}", res(s), r.cqes(), r.dropped(), r.sq_head()));
+    cx.say(
+        "first index 77",
+        format!("{} {} dropped {} head {}", res(s), r.cqes(), r.dropped(), r.sq_head()),
+    );
     let s = r.enter(1, 0, 0);
     cx.say("the next", format!("{} {} head {}", res(s), r.cqes(), r.sq_head()));
 }
@@ -267,7 +285,10 @@ fn scribble_sq(cx: &mut Cx) {
     let o = r.p.sq_off;
     r.push(nop(1));
     r.store(o.head, 0x1234_5678);
-    cx.say("head overwritten", format!("{} {} head {}", res(r.enter(1, 0, 0)), r.cqes(), r.sq_head()));
+    cx.say(
+        "head overwritten",
+        format!("{} {} head {}", res(r.enter(1, 0, 0)), r.cqes(), r.sq_head()),
+    );
     r.store(o.ring_mask, 0xffff_ffff);
     r.store(o.ring_entries, 0xffff_ffff);
     r.store(r.p.cq_off.ring_mask, 0xffff_ffff);
@@ -295,7 +316,10 @@ fn scribble_cq(cx: &mut Cx) {
     r.store(o.head, 0x8000_0000);
     r.push_all(&[nop(1), nop(2)]);
     let s = r.enter(2, 0, 0);
-    cx.say("head overwritten", format!("{} survives {}", res(s), ok(r.enter(0, 0, enter::GETEVENTS))));
+    cx.say(
+        "head overwritten",
+        format!("{} survives {}", res(s), ok(r.enter(0, 0, enter::GETEVENTS))),
+    );
     r.store(o.head, 0);
     r.store(o.overflow, 1234);
     r.store(o.flags, 0xffff_fffe);
@@ -320,7 +344,10 @@ fn no_mmap_ring(cx: &mut Cx) {
         let (rings, sqes) = own_memory();
         let (fd, p) = raw_setup(8, no_mmap_params(kind, rings as usize, sqes as usize));
         cx.say("setup", format!("{} {} {}", ok(fd), p.sq_entries, p.cq_entries));
-        cx.say("user_addr kept", p.cq_off.user_addr == rings as u64 && p.sq_off.user_addr == sqes as u64);
+        cx.say(
+            "user_addr kept",
+            p.cq_off.user_addr == rings as u64 && p.sq_off.user_addr == sqes as u64,
+        );
         let r = Ring::in_memory(fd as i32, p, rings, sqes);
         for i in 0..3 {
             r.push_all(&[nop(i), nop(i + 10)]);
@@ -348,14 +375,20 @@ fn no_mmap_errors(cx: &mut Cx) {
     ask("SQEs NULL", rings, 0);
     ask("rings unmapped", 0x1000, sqes);
     ask("SQEs unmapped", rings, 0x1000);
-    ask("rings read-only", {
-        sys::mmap(-1, 8192, libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, 0).expect("memory") as usize
-    }, sqes);
+    ask(
+        "rings read-only",
+        {
+            sys::mmap(-1, 8192, libc::PROT_READ, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, 0)
+                .expect("memory") as usize
+        },
+        sqes,
+    );
 }
 
 fn registered_fd_only(cx: &mut Cx) {
     let (rings, sqes) = own_memory();
-    let (index, p) = raw_setup(8, no_mmap_params(REGISTERED_FD_ONLY, rings as usize, sqes as usize));
+    let (index, p) =
+        raw_setup(8, no_mmap_params(REGISTERED_FD_ONLY, rings as usize, sqes as usize));
     cx.say("setup", res(index));
     let r = Ring::in_memory(-1, p, rings, sqes);
     r.push(nop(5));
@@ -364,13 +397,19 @@ fn registered_fd_only(cx: &mut Cx) {
     let b = buf(16 + 8 * 64);
     let s = sys::register(index as i32, register::PROBE | register::USE_REGISTERED_RING, at(b), 64);
     cx.say("register by index", res(s));
-    let (second, _) = raw_setup(8, no_mmap_params(REGISTERED_FD_ONLY, own_memory().0 as usize, own_memory().1 as usize));
+    let (second, _) = raw_setup(
+        8,
+        no_mmap_params(REGISTERED_FD_ONLY, own_memory().0 as usize, own_memory().1 as usize),
+    );
     cx.say("a second one", res(second));
 }
 
 fn many_nops(cx: &mut Cx) {
     for (name, flags) in [
-        ("plain", 0), ("defer", DEFER_TASKRUN | SINGLE_ISSUER), ("coop", COOP_TASKRUN), ("no array", NO_SQARRAY),
+        ("plain", 0),
+        ("defer", DEFER_TASKRUN | SINGLE_ISSUER),
+        ("coop", COOP_TASKRUN),
+        ("no array", NO_SQARRAY),
     ] {
         let r = Ring::new(8, flags);
         let (mut got, mut ordered) = (0u64, true);

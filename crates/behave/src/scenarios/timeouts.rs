@@ -162,7 +162,8 @@ fn timeout_clocks(cx: &mut Cx) {
     let t = |ts, flags| timeout(ts, 0, 1).opf(flags);
     cx.say("absolute, long past", r.one(t(mem::ts(1, 0), ABS)));
     let clocks = [
-        ("monotonic", libc::CLOCK_MONOTONIC, 0), ("boottime", libc::CLOCK_BOOTTIME, BOOTTIME),
+        ("monotonic", libc::CLOCK_MONOTONIC, 0),
+        ("boottime", libc::CLOCK_BOOTTIME, BOOTTIME),
         ("realtime", libc::CLOCK_REALTIME, REALTIME),
     ];
     for (name, clock, flag) in clocks {

@@ -1,7 +1,9 @@
 //! Waiting in enter: errors, timeouts, min_wait, signal masks, absolute times.
 
 use crate::prelude::*;
-use anyring_uapi::enter::{ABS_TIMER, EXT_ARG, EXT_ARG_REG, GETEVENTS, REGISTERED_RING, SQ_WAIT, SQ_WAKEUP};
+use anyring_uapi::enter::{
+    ABS_TIMER, EXT_ARG, EXT_ARG_REG, GETEVENTS, REGISTERED_RING, SQ_WAIT, SQ_WAKEUP,
+};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -14,7 +16,10 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(wait_min, "min_wait without and with a longer timeout"),
     scenario!(wait_abs_timer, "ABS_TIMER"),
     scenario!(wait_clock, "REGISTER_CLOCK and ABS_TIMER on it"),
-    scenario!(wait_eintr, "a signal interrupts a wait; not once something was submitted or is ready"),
+    scenario!(
+        wait_eintr,
+        "a signal interrupts a wait; not once something was submitted or is ready"
+    ),
     scenario!(wait_sigmask, "a signal mask for the wait, both wait flavours"),
     scenario!(wait_sigmask_delivers, "a mask that unblocks a pending signal ends the wait"),
     scenario!(wait_more_than_cq, "waiting for more than the CQ has room for"),
@@ -48,7 +53,10 @@ fn enter_bad(cx: &mut Cx) {
     cx.say("registered index -1", res(sys::enter(-1, 0, 0, REGISTERED_RING, 0, 0)));
     cx.say("SQ_WAKEUP without SQPOLL", res(r.enter(0, 0, SQ_WAKEUP)));
     cx.say("SQ_WAIT without SQPOLL", res(r.enter(0, 0, SQ_WAIT)));
-    cx.say("EXT_ARG_REG without a region", res(r.enter_arg(0, 1, GETEVENTS | EXT_ARG | EXT_ARG_REG, 0, 64)));
+    cx.say(
+        "EXT_ARG_REG without a region",
+        res(r.enter_arg(0, 1, GETEVENTS | EXT_ARG | EXT_ARG_REG, 0, 64)),
+    );
     cx.say("EXT_ARG_REG without EXT_ARG", res(r.enter(0, 0, GETEVENTS | EXT_ARG_REG)));
 }
 
@@ -58,7 +66,10 @@ fn enter_ext_arg(cx: &mut Cx) {
         let good = arg(0, 0, 0, mem::ms(5));
         cx.say("good", res(ext(&r, 0, 1, 0, good)));
         for size in [0, 20, 23, 25, 32] {
-            cx.say(&format!("size {size}"), res(r.enter_arg(0, 1, GETEVENTS | EXT_ARG, good, size)));
+            cx.say(
+                &format!("size {size}"),
+                res(r.enter_arg(0, 1, GETEVENTS | EXT_ARG, good, size)),
+            );
         }
         cx.say("NULL", res(ext(&r, 0, 1, 0, 0)));
         cx.say("unmapped", res(ext(&r, 0, 1, 0, mem::BAD)));
@@ -67,8 +78,14 @@ fn enter_ext_arg(cx: &mut Cx) {
         cx.say("sigmask size 4", res(ext(&r, 0, 1, 0, arg(leak(0u64), 4, 0, mem::ms(5)))));
         cx.say("without GETEVENTS, size 1", res(r.enter_arg(0, 0, EXT_ARG, 0, 1)));
         for min in [0, 1] {
-            cx.say(&format!("plain sigmask size 4, wait for {min}"), res(r.enter_arg(0, min, GETEVENTS, leak(0u64), 4)));
-            cx.say(&format!("plain sigmask unmapped, wait for {min}"), res(r.enter_arg(0, min, GETEVENTS, mem::BAD, 8)));
+            cx.say(
+                &format!("plain sigmask size 4, wait for {min}"),
+                res(r.enter_arg(0, min, GETEVENTS, leak(0u64), 4)),
+            );
+            cx.say(
+                &format!("plain sigmask unmapped, wait for {min}"),
+                res(r.enter_arg(0, min, GETEVENTS, mem::BAD, 8)),
+            );
         }
         r.push(nop(1));
         let s = ext(&r, 1, 1, 0, mem::BAD);
@@ -80,7 +97,11 @@ fn wait_timeout(cx: &mut Cx) {
     cx.both_setups(|cx, kind| {
         let r = Ring::new(8, kind);
         let times = [
-            ("10 ms", 0, 10_000_000), ("zero", 0, 0), ("negative", -1, 0), ("nsec 1e9", 0, 1_000_000_000), ("nsec -1", 0, -1),
+            ("10 ms", 0, 10_000_000),
+            ("zero", 0, 0),
+            ("negative", -1, 0),
+            ("nsec 1e9", 0, 1_000_000_000),
+            ("nsec -1", 0, -1),
         ];
         for (name, s, n) in times {
             cx.say(name, res(ext(&r, 0, 1, 0, arg(0, 0, 0, mem::ts(s, n)))));
@@ -119,7 +140,10 @@ fn wait_min(cx: &mut Cx) {
         cx.say("20 ms, no timeout", format!("{} waited {}", res(v), (20..400).contains(&ms)));
         r.push(nop(1));
         let (v, ms) = timed(|| ext(&r, 1, 2, 0, arg(0, 0, 20_000, mem::ms(3000))));
-        cx.say("20 ms, have 1 of 2", format!("{} waited {} {}", res(v), (20..1500).contains(&ms), r.cqes()));
+        cx.say(
+            "20 ms, have 1 of 2",
+            format!("{} waited {} {}", res(v), (20..1500).contains(&ms), r.cqes()),
+        );
         let (p, w) = pipe();
         r.push(read(*p, at(buf(8)), 8, 5));
         r.submit();
@@ -129,7 +153,10 @@ fn wait_min(cx: &mut Cx) {
             w
         });
         let (v, ms) = timed(|| ext(&r, 0, 2, 0, arg(0, 0, 20_000, mem::ms(5000))));
-        cx.say("20 ms, one of 2 at 60 ms", format!("{} waited {} {}", res(v), (55..2500).contains(&ms), r.cqes()));
+        cx.say(
+            "20 ms, one of 2 at 60 ms",
+            format!("{} waited {} {}", res(v), (55..2500).contains(&ms), r.cqes()),
+        );
         let _w = t.join();
         let (v, ms) = timed(|| ext(&r, 0, 2, 0, arg(0, 0, 1_000_000, mem::ms(30))));
         cx.say("min_wait beyond the timeout", format!("{} waited {}", res(v), ms >= 30));
@@ -165,7 +192,8 @@ fn wait_clock(cx: &mut Cx) {
     cx.say("NULL", res(r.reg(register::CLOCK, 0, 0)));
     cx.say("reserved word", res(r.reg(register::CLOCK, leak([1u32, 1, 0, 0]), 0)));
     r.reg(register::CLOCK, clock(7), 0);
-    let (v, ms) = timed(|| ext(&r, 0, 1, ABS_TIMER, arg(0, 0, 0, clock_in(libc::CLOCK_BOOTTIME, 30))));
+    let (v, ms) =
+        timed(|| ext(&r, 0, 1, ABS_TIMER, arg(0, 0, 0, clock_in(libc::CLOCK_BOOTTIME, 30))));
     cx.say("BOOTTIME in 30 ms", format!("{} waited {}", res(v), (29..1000).contains(&ms)));
 }
 
@@ -210,19 +238,28 @@ fn wait_eintr(cx: &mut Cx) {
     cx.both_setups(|cx, kind| {
         let r = Ring::new(8, kind);
         signal_in(30, 0);
-        cx.say("nothing submitted, plain", format!("{} handlers {}", res(r.enter(0, 1, GETEVENTS)), signals()));
+        cx.say(
+            "nothing submitted, plain",
+            format!("{} handlers {}", res(r.enter(0, 1, GETEVENTS)), signals()),
+        );
         signal_in(30, 0);
         let v = ext(&r, 0, 1, 0, arg(0, 0, 0, mem::ms(5000)));
         cx.say("nothing submitted, EXT_ARG", format!("{} handlers {}", res(v), signals()));
         r.push(nop(1));
         signal_in(30, 0);
         let v = r.enter(1, 2, GETEVENTS);
-        cx.say("one submitted and ready of two", format!("{} {} handlers {}", res(v), r.cqes(), signals()));
+        cx.say(
+            "one submitted and ready of two",
+            format!("{} {} handlers {}", res(v), r.cqes(), signals()),
+        );
         let (p, _w) = pipe();
         r.push(poll(*p, 1, 5));
         signal_in(30, 0);
         let v = r.enter(1, 1, GETEVENTS);
-        cx.say("one submitted, none ready", format!("{} {} handlers {}", res(v), r.cqes(), signals()));
+        cx.say(
+            "one submitted, none ready",
+            format!("{} {} handlers {}", res(v), r.cqes(), signals()),
+        );
         r.push(nop(1));
         r.submit();
         signal_in(30, 0);
@@ -292,7 +329,10 @@ fn wait_more_than_cq(cx: &mut Cx) {
         for i in 8..16 {
             r.push(nop(i));
         }
-        cx.say("10000, CQ of 16 gets full", format!("{} {}", res(r.enter(8, 10000, GETEVENTS)), r.take().len()));
+        cx.say(
+            "10000, CQ of 16 gets full",
+            format!("{} {}", res(r.enter(8, 10000, GETEVENTS)), r.take().len()),
+        );
     });
 }
 
@@ -406,10 +446,19 @@ fn taskrun_flag(cx: &mut Cx) {
         r.submit();
         sys::write(*w, b"x");
         sys::sleep_ms(30);
-        cx.say(&format!("{name}, after a sleep"), format!("ready {} flags {}", r.ready(), r.sq_flags()));
+        cx.say(
+            &format!("{name}, after a sleep"),
+            format!("ready {} flags {}", r.ready(), r.sq_flags()),
+        );
         r.enter(0, 0, 0);
-        cx.say(&format!("{name}, after enter(0)"), format!("ready {} flags {}", r.ready(), r.sq_flags()));
+        cx.say(
+            &format!("{name}, after enter(0)"),
+            format!("ready {} flags {}", r.ready(), r.sq_flags()),
+        );
         r.enter(0, 0, GETEVENTS);
-        cx.say(&format!("{name}, after GETEVENTS"), format!("ready {} flags {}", r.ready(), r.sq_flags()));
+        cx.say(
+            &format!("{name}, after GETEVENTS"),
+            format!("ready {} flags {}", r.ready(), r.sq_flags()),
+        );
     }
 }

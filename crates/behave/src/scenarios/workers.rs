@@ -16,7 +16,10 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(teardown_buffers, "after a ring is gone, nothing writes into its buffers"),
     scenario!(msg_ring, "MSG_RING: data, flags, self, refusals"),
     scenario!(msg_ring_fd, "MSG_RING passes a registered file"),
-    scenario!(msg_ring_targets, "MSG_RING to full, deferred and disabled rings, and without a ring"),
+    scenario!(
+        msg_ring_targets,
+        "MSG_RING to full, deferred and disabled rings, and without a ring"
+    ),
     scenario!(personality, "personalities: register, use, refusals"),
 ];
 
@@ -34,7 +37,10 @@ fn iowq_max_workers(cx: &mut Cx) {
     };
     let cpus = std::thread::available_parallelism().map_or(1, |n| n.get()) as u32;
     let (s, old) = set(0, 0);
-    cx.say("ask", format!("{} bounded is min(entries, 4 x CPUs) {}", res(s), old[0] == 8.min(4 * cpus)));
+    cx.say(
+        "ask",
+        format!("{} bounded is min(entries, 4 x CPUs) {}", res(s), old[0] == 8.min(4 * cpus)),
+    );
     cx.say("set 2, 3", res(set(2, 3).0));
     cx.say("ask", format!("{:?}", set(0, 0).1));
     cx.say("set only the second", format!("{:?}", set(0, 5).1));
@@ -96,7 +102,10 @@ fn iowq_async_recvs(cx: &mut Cx) {
         sys::write(c.as_raw_fd(), b"12345678");
     }
     let first = r.collect(400);
-    cx.say("completed, all with data", format!("{} {}", first.len(), first.iter().all(|c| c.res == 8)));
+    cx.say(
+        "completed, all with data",
+        format!("{} {}", first.len(), first.iter().all(|c| c.res == 8)),
+    );
 }
 
 fn iowq_async_writes(cx: &mut Cx) {
@@ -124,7 +133,8 @@ fn iowq_blocked_opens(cx: &mut Cx) {
     let r = Ring::new(32, 0);
     // ASYNC opens of a FIFO for writing wait on a worker for a reader.
     for i in 0..3u64 {
-        let open = q(op::OPENAT).fd(libc::AT_FDCWD).addr(dir.cpath("fifo")).opf(libc::O_WRONLY as u32);
+        let open =
+            q(op::OPENAT).fd(libc::AT_FDCWD).addr(dir.cpath("fifo")).opf(libc::O_WRONLY as u32);
         r.push(open.ud(i).flags(ASYNC));
     }
     r.submit();
@@ -135,7 +145,8 @@ fn iowq_blocked_opens(cx: &mut Cx) {
     r.submit();
     let done = r.collect(10);
     cx.say("ten reads meanwhile", done.iter().filter(|c| c.res == 4096).count());
-    let reader = std::fs::OpenOptions::new().read(true).write(true).open(dir.join("fifo")).expect("open");
+    let reader =
+        std::fs::OpenOptions::new().read(true).write(true).open(dir.join("fifo")).expect("open");
     let opened = r.collect(3);
     cx.say("the opens, once there is a reader", opened.iter().filter(|c| c.res >= 0).count());
     drop(reader);
@@ -246,7 +257,10 @@ fn msg_ring_targets(cx: &mut Cx) {
     deferred.enter(0, 0, enter::GETEVENTS);
     cx.say("after entering", deferred.cqes());
     let sqe = leak(to(&small, 123, 9).ud(0).0);
-    cx.say("without a ring", format!("{} {}", res(sys::register(-1, register::SEND_MSG_RING, sqe, 1)), small.cqes()));
+    cx.say(
+        "without a ring",
+        format!("{} {}", res(sys::register(-1, register::SEND_MSG_RING, sqe, 1)), small.cqes()),
+    );
     cx.say("the same through a ring", res(r.reg(register::SEND_MSG_RING, sqe, 1)));
 }
 
@@ -259,7 +273,12 @@ fn personality(cx: &mut Cx) {
     cx.say("second", res(r.reg(register::PERSONALITY, 0, 0)));
     cx.say("used", r.one(nop(1).pers(id as u16)));
     cx.say("unknown", r.one(nop(1).pers(99)));
-    let open = q(op::STATX).fd(libc::AT_FDCWD).addr(dir.cpath("f")).len(0x7ff).off(at(buf(256)) as u64).ud(2);
+    let open = q(op::STATX)
+        .fd(libc::AT_FDCWD)
+        .addr(dir.cpath("f"))
+        .len(0x7ff)
+        .off(at(buf(256)) as u64)
+        .ud(2);
     cx.say("statx", r.one(open.pers(id as u16)));
     cx.say("unregister", res(r.reg(register::UNREGISTER_PERSONALITY, 0, id as u32)));
     cx.say("unregister again", res(r.reg(register::UNREGISTER_PERSONALITY, 0, id as u32)));

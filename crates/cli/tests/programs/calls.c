@@ -1,18 +1,22 @@
 /* Makes io_uring calls in every way a program can, and prints what each gave.
  *
  * calls WAY...: inline | libc | masked | thread | fork | vfork | spawn | spawn-clean | execl |
- * execle-clean | execvp | system | popen | sigsys | errno
+ * execle-clean | execvp | system | popen | sigsys | own-filter | errno
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 static char *self;
@@ -74,6 +78,43 @@ static void sigsys(void)
 	say("after", inline_call());
 }
 
+static void on_trap(int number, siginfo_t *info, void *context)
+{
+	ucontext_t *uc = context;
+	sigset_t mask;
+	sigprocmask(SIG_BLOCK, NULL, &mask);
+	uc->uc_mcontext.gregs[REG_RAX] = info->si_syscall == SYS_getpriority && number == SIGSYS &&
+					 sigismember(&mask, SIGUSR1) && !sigismember(&mask, SIGUSR2) ? 42 : 1;
+}
+
+/* The program emulates a call of its own with a filter and a handler. */
+static void own_filter(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getpriority, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
+	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
+	sigaddset(&action.sa_mask, SIGUSR1);
+	sigaction(SIGSYS, &action, NULL);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	printf("emulated %ld\n", syscall(SYS_getpriority, 0, 0));
+	say("after", inline_call());
+	signal(SIGSYS, SIG_DFL);
+	pid_t pid = fork();
+	if (pid == 0) {
+		syscall(SYS_getpriority, 0, 0);
+		_exit(0);
+	}
+	int status;
+	waitpid(pid, &status, 0);
+	printf("killed by %d\n", WTERMSIG(status));
+}
+
 static void run(const char *way)
 {
 	char *clean[] = { NULL }, *child[] = { self, "inline", NULL }, command[4096];
@@ -101,6 +142,8 @@ static void run(const char *way)
 		pthread_join(thread, NULL);
 	} else if (!strcmp(way, "sigsys")) {
 		sigsys();
+	} else if (!strcmp(way, "own-filter")) {
+		own_filter();
 	} else if (!strcmp(way, "fork")) {
 		pid = fork();
 		if (pid == 0) {

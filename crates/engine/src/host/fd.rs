@@ -88,7 +88,8 @@ pub fn set_cloexec(fd: i32, on: bool) -> Result<(), Errno> {
 pub fn eventfd() -> Result<OwnedFd, Errno> {
     let flags = nr::EFD_NONBLOCK | nr::EFD_CLOEXEC;
     // SAFETY: integer arguments only.
-    unsafe { syscall(nr::__NR_eventfd2, [0, flags as usize, 0, 0, 0, 0]) }.map(|fd| OwnedFd(fd as i32))
+    unsafe { syscall(nr::__NR_eventfd2, [0, flags as usize, 0, 0, 0, 0]) }
+        .map(|fd| OwnedFd(fd as i32))
 }
 
 /// Adds one to an eventfd. A full counter is as good as signalled.
@@ -170,7 +171,10 @@ fn prlimit_nofile(new: Option<[u64; 2]>) -> Result<(u64, u64), Errno> {
     let new = new.as_ref().map_or(0, |n| n.as_ptr() as usize);
     // SAFETY: both structures are locals of the right size.
     unsafe {
-        syscall(nr::__NR_prlimit64, [0, nr::RLIMIT_NOFILE as usize, new, old.as_mut_ptr() as usize, 0, 0])
+        syscall(
+            nr::__NR_prlimit64,
+            [0, nr::RLIMIT_NOFILE as usize, new, old.as_mut_ptr() as usize, 0, 0],
+        )
     }?;
     Ok((old[0], old[1]))
 }
@@ -184,13 +188,17 @@ pub fn same_file(a: i32, b: i32) -> bool {
     let pid = super::thread::getpid() as usize;
     const KCMP_FILE: usize = 0;
     // SAFETY: integer arguments only.
-    matches!(unsafe { syscall(nr::__NR_kcmp, [pid, pid, KCMP_FILE, a as usize, b as usize, 0]) }, Ok(0))
+    matches!(
+        unsafe { syscall(nr::__NR_kcmp, [pid, pid, KCMP_FILE, a as usize, b as usize, 0]) },
+        Ok(0)
+    )
 }
 
 /// Closes all descriptors of a range, both ends included.
 pub fn close_range(first: i32, last: i32) {
     // SAFETY: integer arguments only; the range is the caller's.
-    let done = unsafe { syscall(nr::__NR_close_range, [first as usize, last as usize, 0, 0, 0, 0]) };
+    let done =
+        unsafe { syscall(nr::__NR_close_range, [first as usize, last as usize, 0, 0, 0, 0]) };
     if done.is_err() {
         for number in first..=last {
             let _ = close(number);
@@ -205,7 +213,8 @@ pub fn is_eventfd(fd: i32) -> Result<bool, Errno> {
     }
     let path = format!("/proc/self/fd/{fd}\0");
     let mut buf = [0u8; 64];
-    let args = [nr::AT_FDCWD as usize, path.as_ptr() as usize, buf.as_mut_ptr() as usize, buf.len(), 0, 0];
+    let args =
+        [nr::AT_FDCWD as usize, path.as_ptr() as usize, buf.as_mut_ptr() as usize, buf.len(), 0, 0];
     // SAFETY: a NUL-terminated local path, and a local buffer of the length given.
     match unsafe { syscall(nr::__NR_readlinkat, args) } {
         Ok(n) => Ok(&buf[..n] == b"anon_inode:[eventfd]"),

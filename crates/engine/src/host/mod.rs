@@ -4,17 +4,18 @@
 //!
 //! Required of a host (what a fake has to provide in tests): descriptors ([`fd`]),
 //! transfers that may take program pointers ([`rw`]), fault-safe copies ([`user`]),
-//! readiness ([`poll`]), clocks and futexes ([`time`]), memory ([`mem`]) and threads ([`thread`]).
+//! readiness ([`poll`]), clocks and the engine's own futexes ([`time`]), the program's ([`futex`]), memory ([`mem`]) and threads ([`thread`]).
 
 pub mod creds;
 pub mod fd;
+pub mod futex;
 pub mod mem;
 pub mod poll;
-pub mod rw;
 mod raw;
+pub mod rw;
 pub mod thread;
 pub mod time;
 pub mod user;
 
-pub use raw::{interruptible, on_interrupt_fixup, syscall, Nr};
 pub use linux_raw_sys::general as nr;
+pub use raw::{interruptible, on_interrupt_fixup, syscall, Nr};

@@ -40,7 +40,8 @@ pub fn create() -> Result<OwnedFd, Errno> {
 
 fn ctl(epfd: i32, op: u32, fd: i32, events: u32, token: u64) -> Result<(), Errno> {
     let ev = Event { events, token };
-    let args = [epfd as usize, op as usize, fd as usize, &raw const ev as usize, 0, PASS_MAGIC as usize];
+    let args =
+        [epfd as usize, op as usize, fd as usize, &raw const ev as usize, 0, PASS_MAGIC as usize];
     // SAFETY: the event is a local; the rest are integers.
     unsafe { syscall(nr::__NR_epoll_ctl, args) }.map(drop)
 }
@@ -60,18 +61,28 @@ pub fn remove(epfd: i32, fd: i32) -> Result<(), Errno> {
 
 /// Waits for events. `timeout` is relative (sec, nsec), `None` for ever; `mask` is installed
 /// for the time of the wait. Returns how many events were stored.
-pub fn wait(epfd: i32, events: &mut [Event], timeout: Option<(i64, i64)>, mask: Option<u64>) -> Result<usize, Errno> {
+pub fn wait(
+    epfd: i32,
+    events: &mut [Event],
+    timeout: Option<(i64, i64)>,
+    mask: Option<u64>,
+) -> Result<usize, Errno> {
     let ts = timeout.map(|(s, n)| [s, n]);
     let ts_ptr = ts.as_ref().map_or(0, |t| t.as_ptr() as usize);
     let mask_ptr = mask.as_ref().map_or(0, |m| m as *const u64 as usize);
     let (buf, len) = (events.as_mut_ptr() as usize, events.len());
     // SAFETY: the kernel writes at most `len` events; timespec and mask are locals.
-    let ret = unsafe { syscall(nr::__NR_epoll_pwait2, [epfd as usize, buf, len, ts_ptr, mask_ptr, 8]) };
+    let ret =
+        unsafe { syscall(nr::__NR_epoll_pwait2, [epfd as usize, buf, len, ts_ptr, mask_ptr, 8]) };
     match ret {
         Err(Errno::NOSYS | Errno::PERM) => {
-            let ms = timeout.map_or(-1i32, |(s, n)| (s * 1000 + (n + 999_999) / 1_000_000).clamp(0, i32::MAX as i64) as i32);
+            let ms = timeout.map_or(-1i32, |(s, n)| {
+                (s * 1000 + (n + 999_999) / 1_000_000).clamp(0, i32::MAX as i64) as i32
+            });
             // SAFETY: as above, with milliseconds.
-            unsafe { syscall(nr::__NR_epoll_pwait, [epfd as usize, buf, len, ms as usize, mask_ptr, 8]) }
+            unsafe {
+                syscall(nr::__NR_epoll_pwait, [epfd as usize, buf, len, ms as usize, mask_ptr, 8])
+            }
         }
         other => other,
     }
@@ -95,8 +106,13 @@ pub fn ready(fd: i32, events: u32) -> Result<u32, Errno> {
 pub fn timerfd() -> Result<OwnedFd, Errno> {
     let flags = nr::TFD_NONBLOCK | nr::TFD_CLOEXEC;
     // SAFETY: integer arguments only.
-    unsafe { syscall(nr::__NR_timerfd_create, [super::time::Clock::Monotonic as usize, flags as usize, 0, 0, 0, 0]) }
-        .map(|fd| OwnedFd::from_raw(fd as i32))
+    unsafe {
+        syscall(
+            nr::__NR_timerfd_create,
+            [super::time::Clock::Monotonic as usize, flags as usize, 0, 0, 0, 0],
+        )
+    }
+    .map(|fd| OwnedFd::from_raw(fd as i32))
 }
 
 /// Sets a timer descriptor to fire at an absolute monotonic time in nanoseconds; `None` disarms.
@@ -105,5 +121,8 @@ pub fn timerfd_set(fd: i32, at_ns: Option<u64>) -> Result<(), Errno> {
     let spec: [i64; 4] = [0, 0, (at / 1_000_000_000) as i64, (at % 1_000_000_000) as i64];
     const ABSTIME: usize = 1;
     // SAFETY: the structure is a local of four integers.
-    unsafe { syscall(nr::__NR_timerfd_settime, [fd as usize, ABSTIME, spec.as_ptr() as usize, 0, 0, 0]) }.map(drop)
+    unsafe {
+        syscall(nr::__NR_timerfd_settime, [fd as usize, ABSTIME, spec.as_ptr() as usize, 0, 0, 0])
+    }
+    .map(drop)
 }

@@ -93,7 +93,8 @@ pub unsafe fn on_interrupt_fixup(ucontext: *mut core::ffi::c_void) {
     // SAFETY: the symbols are only used as addresses; the register file lies at a fixed place in ucontext_t.
     unsafe {
         let rip = ucontext.cast::<u8>().add(GREGS_OFFSET).cast::<usize>().add(REG_RIP);
-        let (begin, end) = (&raw const anyring_intr_begin as usize, &raw const anyring_intr_end as usize);
+        let (begin, end) =
+            (&raw const anyring_intr_begin as usize, &raw const anyring_intr_end as usize);
         if (begin..end).contains(&*rip) {
             *rip = &raw const anyring_intr_abort as usize;
         }

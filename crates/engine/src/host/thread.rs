@@ -21,7 +21,8 @@ pub fn gettid() -> i32 {
 /// Sends a signal to one thread of this process.
 pub fn tgkill(tid: i32, signal: i32) -> Result<(), Errno> {
     // SAFETY: integer arguments only.
-    unsafe { syscall(nr::__NR_tgkill, [getpid() as usize, tid as usize, signal as usize, 0, 0, 0]) }.map(drop)
+    unsafe { syscall(nr::__NR_tgkill, [getpid() as usize, tid as usize, signal as usize, 0, 0, 0]) }
+        .map(drop)
 }
 /// `sched_yield(2)`.
 pub fn yield_now() {
@@ -46,14 +47,22 @@ pub fn cpus() -> u32 {
 pub fn affinity() -> Vec<u8> {
     let mut mask = vec![0u8; 1024];
     // SAFETY: the kernel writes at most the given bytes.
-    let n = unsafe { syscall(nr::__NR_sched_getaffinity, [0, mask.len(), mask.as_mut_ptr() as usize, 0, 0, 0]) };
+    let n = unsafe {
+        syscall(nr::__NR_sched_getaffinity, [0, mask.len(), mask.as_mut_ptr() as usize, 0, 0, 0])
+    };
     mask.truncate(n.unwrap_or(0));
     mask
 }
 /// Sets a thread's affinity (0 for the caller).
 pub fn set_affinity(tid: i32, mask: &[u8]) -> Result<(), Errno> {
     // SAFETY: the kernel reads the given bytes.
-    unsafe { syscall(nr::__NR_sched_setaffinity, [tid as usize, mask.len(), mask.as_ptr() as usize, 0, 0, 0]) }.map(drop)
+    unsafe {
+        syscall(
+            nr::__NR_sched_setaffinity,
+            [tid as usize, mask.len(), mask.as_ptr() as usize, 0, 0, 0],
+        )
+    }
+    .map(drop)
 }
 /// Blocks all signals of the calling thread except `keep` (0 for none); returns the old mask.
 pub fn block_signals_except(keep: i32) -> u64 {
@@ -69,7 +78,10 @@ pub fn set_signal_mask(new: u64) -> u64 {
     const SETMASK: usize = 2;
     // SAFETY: two local masks of eight bytes.
     let _ = unsafe {
-        syscall(nr::__NR_rt_sigprocmask, [SETMASK, &raw const new as usize, &raw mut old as usize, 8, 0, 0])
+        syscall(
+            nr::__NR_rt_sigprocmask,
+            [SETMASK, &raw const new as usize, &raw mut old as usize, 8, 0, 0],
+        )
     };
     old
 }
@@ -132,8 +144,13 @@ fn spawn_raw(entry: Box<dyn FnOnce() + Send>) -> Result<(), Errno> {
 /// # Safety
 /// `stack_top` is the 16-byte aligned end of a stack of the new thread's own, `tp` its thread block.
 unsafe fn clone_thread(stack_top: usize, tp: usize, start: *mut RawStart) -> Result<(), Errno> {
-    let flags = nr::CLONE_VM | nr::CLONE_FS | nr::CLONE_FILES | nr::CLONE_SIGHAND | nr::CLONE_THREAD
-        | nr::CLONE_SYSVSEM | nr::CLONE_SETTLS;
+    let flags = nr::CLONE_VM
+        | nr::CLONE_FS
+        | nr::CLONE_FILES
+        | nr::CLONE_SIGHAND
+        | nr::CLONE_THREAD
+        | nr::CLONE_SYSVSEM
+        | nr::CLONE_SETTLS;
     let ret: isize;
     // SAFETY: in the child the instruction returns on the new stack, where the entry is called and never returns;
     // its argument waits in r12, which the kernel preserves.
@@ -181,7 +198,10 @@ pub fn nproc_limit() -> u64 {
     let mut old = [u64::MAX; 2];
     // SAFETY: the kernel fills two integers.
     let _ = unsafe {
-        syscall(nr::__NR_prlimit64, [0, nr::RLIMIT_NPROC as usize, 0, old.as_mut_ptr() as usize, 0, 0])
+        syscall(
+            nr::__NR_prlimit64,
+            [0, nr::RLIMIT_NPROC as usize, 0, old.as_mut_ptr() as usize, 0, 0],
+        )
     };
     old[0]
 }

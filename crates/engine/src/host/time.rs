@@ -36,12 +36,18 @@ pub fn futex_wait(word: &AtomicU32, expected: u32, timeout_ns: Option<u64>) -> R
     let ts = timeout_ns.map(|t| [(t / 1_000_000_000) as i64, (t % 1_000_000_000) as i64]);
     let ts = ts.as_ref().map_or(0, |t| t.as_ptr() as usize);
     // SAFETY: the word outlives the call; the timespec is a local.
-    unsafe { syscall(nr::__NR_futex, [word.as_ptr() as usize, PRIVATE, expected as usize, ts, 0, 0]) }.map(drop)
+    unsafe {
+        syscall(nr::__NR_futex, [word.as_ptr() as usize, PRIVATE, expected as usize, ts, 0, 0])
+    }
+    .map(drop)
 }
 
 /// Wakes up to `count` sleepers; returns how many.
 pub fn futex_wake(word: &AtomicU32, count: u32) -> usize {
     const WAKE: usize = 1;
     // SAFETY: only the address is used.
-    unsafe { syscall(nr::__NR_futex, [word.as_ptr() as usize, WAKE | PRIVATE, count as usize, 0, 0, 0]) }.unwrap_or(0)
+    unsafe {
+        syscall(nr::__NR_futex, [word.as_ptr() as usize, WAKE | PRIVATE, count as usize, 0, 0, 0])
+    }
+    .unwrap_or(0)
 }

@@ -18,8 +18,15 @@ macro_rules! pod { ($($t:ty),* $(,)?) => { $(
     // SAFETY: integers, or repr(C) structures of integers.
     unsafe impl Pod for $t {}
 )* } }
-pod!(u8, u16, u32, u64, i32, i64, usize, Iovec, super::rw::Msghdr);
-pod!(anyring_uapi::Sqe, anyring_uapi::Params, anyring_uapi::GeteventsArg, anyring_uapi::enter::Timespec);
+pod!(super::futex::Waitv, u8, u16, u32, u64, i32, i64, usize, Iovec, super::rw::Msghdr);
+pod!(
+    anyring_uapi::Sqe,
+    anyring_uapi::Params,
+    anyring_uapi::GeteventsArg,
+    anyring_uapi::enter::Timespec
+);
+pod!(anyring_uapi::register::CloneBuffers, anyring_uapi::register::MemRegionReg);
+pod!(anyring_uapi::register::RegionDesc, anyring_uapi::enter::RegWait);
 pod!(anyring_uapi::register::RsrcRegister, anyring_uapi::register::RsrcUpdate2);
 pod!(anyring_uapi::register::Restriction, anyring_uapi::register::SyncCancel);
 pod!(anyring_uapi::register::Probe, anyring_uapi::register::ProbeOp);
@@ -41,13 +48,16 @@ fn vm_call(call: u32, local: usize, remote: usize, len: usize) -> Result<usize, 
 fn pipe_copy(from: usize, to: usize, len: usize) -> Result<(), Errno> {
     let mut ends = [0i32; 2];
     // SAFETY: the kernel fills two integers.
-    unsafe { syscall(nr::__NR_pipe2, [ends.as_mut_ptr() as usize, nr::O_CLOEXEC as usize, 0, 0, 0, 0]) }?;
+    unsafe {
+        syscall(nr::__NR_pipe2, [ends.as_mut_ptr() as usize, nr::O_CLOEXEC as usize, 0, 0, 0, 0])
+    }?;
     let [rd, wr] = ends.map(super::fd::OwnedFd::from_raw);
     let mut done = 0;
     while done < len {
         let chunk = (len - done).min(4096);
         // SAFETY: the kernel checks both addresses; a pipe takes a page without waiting.
-        let n = unsafe { syscall(nr::__NR_write, [wr.raw() as usize, from + done, chunk, 0, 0, 0]) }?;
+        let n =
+            unsafe { syscall(nr::__NR_write, [wr.raw() as usize, from + done, chunk, 0, 0, 0]) }?;
         // SAFETY: as above; the pipe holds `n` bytes.
         let m = unsafe { syscall(nr::__NR_read, [rd.raw() as usize, to + done, n, 0, 0, 0]) }?;
         if m != chunk {

@@ -26,7 +26,8 @@ fn prep(sqe: &Sqe) -> Result<Op, Errno> {
     if flags & OP == 0 && sqe.len != 0 && flags & ANY != 0 {
         return Err(Errno::INVAL);
     }
-    let opcode = if flags & OP != 0 { u8::try_from(sqe.len).map_err(|_| Errno::INVAL)? } else { 0 };
+    let opcode =
+        if flags & OP != 0 { u8::try_from(sqe.len).map_err(|_| Errno::INVAL)? } else { 0 };
     Ok(Op::Cancel(Cancel(Criteria { flags, user_data: sqe.addr, fd: sqe.fd, opcode })))
 }
 
@@ -58,5 +59,8 @@ fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
 }
 
 /// ASYNC_CANCEL.
-pub const ASYNC_CANCEL: OpDef =
-    OpDef { file: FileUse::Ignored, on_ring: true, ..OpDef::new("ASYNC_CANCEL", op::ASYNC_CANCEL, prep, issue) };
+pub const ASYNC_CANCEL: OpDef = OpDef {
+    file: FileUse::Ignored,
+    on_ring: true,
+    ..OpDef::new("ASYNC_CANCEL", op::ASYNC_CANCEL, prep, issue)
+};

@@ -27,7 +27,14 @@ fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     if let Some(engine) = ctx.ring.engine.upgrade() {
         engine.watch(c.fd);
     }
-    let args = [req.fd as usize, c.op as usize, c.fd as usize, c.event.as_ptr() as usize, 0, PASS_MAGIC as usize];
+    let args = [
+        req.fd as usize,
+        c.op as usize,
+        c.fd as usize,
+        c.event.as_ptr() as usize,
+        0,
+        PASS_MAGIC as usize,
+    ];
     // SAFETY: the event is a copy.
     Issue::from_result(unsafe { ctx.call(nr::__NR_epoll_ctl, args) })
 }
@@ -49,7 +56,9 @@ fn prep_wait(sqe: &Sqe) -> Result<Op, Errno> {
 fn issue_wait(req: &mut Req, _: &mut Ctx<'_>) -> Issue {
     let Op::EpollWait(w) = &req.op else { return Issue::err(Errno::INVAL) };
     // SAFETY: the array is the program's, which the kernel checks; a timeout of 0 never waits.
-    match unsafe { syscall(nr::__NR_epoll_wait, [req.file.raw() as usize, w.events, w.most as usize, 0, 0, 0]) } {
+    match unsafe {
+        syscall(nr::__NR_epoll_wait, [req.file.raw() as usize, w.events, w.most as usize, 0, 0, 0])
+    } {
         Ok(0) => Issue::Poll(poll::IN),
         other => Issue::from_result(other),
     }

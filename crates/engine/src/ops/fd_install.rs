@@ -9,7 +9,8 @@ use anyring_uapi::{op, sqe, Sqe};
 const NO_CLOEXEC: u32 = 1;
 
 fn prep(sqe: &Sqe) -> Result<Op, Errno> {
-    let zero = [sqe.off, sqe.addr, sqe.len as u64, sqe.buf_index as u64, sqe.file_index as u64, sqe.addr3];
+    let zero =
+        [sqe.off, sqe.addr, sqe.len as u64, sqe.buf_index as u64, sqe.file_index as u64, sqe.addr3];
     must_be_zero(&zero)?;
     if sqe.flags & sqe::FIXED_FILE == 0 {
         return Err(Errno::BADF);

@@ -10,6 +10,7 @@ pub mod cancel;
 pub mod epoll;
 pub mod fd_install;
 pub mod files_update;
+pub mod futex;
 pub mod kbuf;
 pub mod net;
 pub mod nop;
@@ -63,6 +64,8 @@ pub enum Op {
     Pipe(pipe::Pipe),
     Xattr(xattr::Xattr),
     Waitid(waitid::Waitid),
+    FutexWait(futex::Wait),
+    FutexWake(futex::Wake),
     FilesUpdate(files_update::Update),
     Provide(kbuf::Provide),
     Remove(kbuf::Remove),
@@ -86,6 +89,8 @@ pub enum Issue {
     ArmPoll,
     /// A timer: wait.
     ArmTimer,
+    /// A futex wait: wait for its words.
+    ArmFutex,
 }
 
 impl Issue {
@@ -182,7 +187,10 @@ impl OpDef {
     }
     /// A row for an opcode that does not work here.
     pub const fn unsupported(name: &'static str, code: u8) -> OpDef {
-        OpDef { support: Support::None, ..OpDef::new(name, code, |_| Err(Errno::INVAL), |_, _| Issue::err(Errno::INVAL)) }
+        OpDef {
+            support: Support::None,
+            ..OpDef::new(name, code, |_| Err(Errno::INVAL), |_, _| Issue::err(Errno::INVAL))
+        }
     }
 }
 

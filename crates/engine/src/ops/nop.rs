@@ -59,4 +59,5 @@ fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
 }
 
 /// NOP.
-pub const NOP: OpDef = OpDef { file: FileUse::Ignored, iopoll: true, ..OpDef::new("NOP", op::NOP, prep, issue) };
+pub const NOP: OpDef =
+    OpDef { file: FileUse::Ignored, iopoll: true, ..OpDef::new("NOP", op::NOP, prep, issue) };

@@ -42,7 +42,7 @@ fn check_slot(slot: u32, flags: u64) -> Result<(), Errno> {
 fn prep_openat(sqe: &Sqe) -> Result<Op, Errno> {
     must_be_zero(&[sqe.buf_index as u64])?;
     let flags = sqe.op_flags as u64 & VALID_FLAGS;
-    let creates = flags & (nr::O_CREAT | nr::O_TMPFILE) as u64 != 0;
+    let creates = flags & (nr::O_CREAT as u64 | O_TMPFILE_BIT) != 0;
     let mode = if creates { sqe.len as u64 & 0o7777 } else { 0 };
     check_slot(sqe.file_index, flags)?;
     let flags = if flags & nr::O_PATH as u64 != 0 { flags & O_PATH_FLAGS } else { flags };
@@ -90,7 +90,14 @@ pub fn dirfd(req: &Req) -> i32 {
 
 fn open(req: &Req, ctx: &Ctx<'_>, how: How) -> Result<OwnedFd, Errno> {
     let Op::Open(open) = &req.op else { return Err(Errno::INVAL) };
-    let args = [dirfd(req) as usize, open.path.as_ptr() as usize, how.as_ptr() as usize, size_of::<How>(), 0, 0];
+    let args = [
+        dirfd(req) as usize,
+        open.path.as_ptr() as usize,
+        how.as_ptr() as usize,
+        size_of::<How>(),
+        0,
+        0,
+    ];
     // SAFETY: the path is a NUL-terminated copy, the structure a local.
     match unsafe { ctx.call(nr::__NR_openat2, args) } {
         Err(Errno::NOSYS) if how[2] == 0 => {
@@ -109,7 +116,8 @@ fn issue_open(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     let opened = if ctx.may_block() {
         open(req, ctx, how)
     } else {
-        let creates = how[0] & (nr::O_CREAT | nr::O_TRUNC) as u64 != 0 || how[0] & O_TMPFILE_BIT != 0;
+        let creates =
+            how[0] & (nr::O_CREAT | nr::O_TRUNC) as u64 != 0 || how[0] & O_TMPFILE_BIT != 0;
         if creates || how[2] & RESOLVE_CACHED != 0 {
             return Issue::Worker;
         }
@@ -205,11 +213,15 @@ fn close_slot(ctx: &mut Ctx<'_>, slot: u32) -> Issue {
 }
 
 /// OPENAT.
-pub const OPENAT: OpDef =
-    OpDef { file: FileUse::Directory(Errno::BADF), ..OpDef::new("OPENAT", op::OPENAT, prep_openat, issue_open) };
+pub const OPENAT: OpDef = OpDef {
+    file: FileUse::Directory(Errno::BADF),
+    ..OpDef::new("OPENAT", op::OPENAT, prep_openat, issue_open)
+};
 /// OPENAT2.
-pub const OPENAT2: OpDef =
-    OpDef { file: FileUse::Directory(Errno::BADF), ..OpDef::new("OPENAT2", op::OPENAT2, prep_openat2, issue_open) };
+pub const OPENAT2: OpDef = OpDef {
+    file: FileUse::Directory(Errno::BADF),
+    ..OpDef::new("OPENAT2", op::OPENAT2, prep_openat2, issue_open)
+};
 /// CLOSE.
 pub const CLOSE: OpDef = OpDef {
     file: FileUse::Refused(Errno::BADF),

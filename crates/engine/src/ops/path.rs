@@ -34,7 +34,16 @@ enum Call {
 
 impl PathOp {
     fn new(call: Call, path: Vec<u8>) -> PathOp {
-        PathOp { call, path, second: Vec::new(), second_dir: -1, second_file: FileRef::None, a: 0, b: 0, c: 0 }
+        PathOp {
+            call,
+            path,
+            second: Vec::new(),
+            second_dir: -1,
+            second_file: FileRef::None,
+            a: 0,
+            b: 0,
+            c: 0,
+        }
     }
     /// The number of the second directory as the program gave it, if it is one.
     pub fn second_dir(&self) -> Option<i32> {
@@ -54,8 +63,7 @@ fn path(addr: u64) -> Result<Vec<u8>, Errno> {
 
 fn prep_statx(sqe: &Sqe) -> Result<Op, Errno> {
     must_be_zero(&[sqe.buf_index as u64, sqe.file_index as u64])?;
-    const AT_EMPTY_PATH: u32 = 0x1000;
-    let path = if sqe.addr == 0 && sqe.op_flags & AT_EMPTY_PATH != 0 { vec![0] } else { path(sqe.addr)? };
+    let path = path(sqe.addr)?;
     let (a, b, c) = (sqe.op_flags as usize, sqe.len as usize, sqe.off as usize);
     Ok(Op::Path(PathOp { a, b, c, ..PathOp::new(Call::Statx, path) }))
 }
@@ -92,7 +100,12 @@ fn prep_mkdir(sqe: &Sqe) -> Result<Op, Errno> {
 }
 
 fn prep_symlink(sqe: &Sqe) -> Result<Op, Errno> {
-    must_be_zero(&[sqe.len as u64, sqe.op_flags as u64, sqe.buf_index as u64, sqe.file_index as u64])?;
+    must_be_zero(&[
+        sqe.len as u64,
+        sqe.op_flags as u64,
+        sqe.buf_index as u64,
+        sqe.file_index as u64,
+    ])?;
     let mut op = PathOp::new(Call::Symlink, path(sqe.addr)?);
     op.second = path(sqe.off)?;
     Ok(Op::Path(op))
@@ -100,7 +113,8 @@ fn prep_symlink(sqe: &Sqe) -> Result<Op, Errno> {
 
 fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     let Op::Path(p) = &req.op else { return Issue::err(Errno::INVAL) };
-    let (dir, path, second) = (dirfd(req) as usize, p.path.as_ptr() as usize, p.second.as_ptr() as usize);
+    let (dir, path, second) =
+        (dirfd(req) as usize, p.path.as_ptr() as usize, p.second.as_ptr() as usize);
     let dir2 = p.second_dirfd() as usize;
     let (number, args) = match p.call {
         Call::Statx => (nr::__NR_statx, [dir, path, p.a, p.b, p.c, 0]),
@@ -115,7 +129,11 @@ fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
 }
 
 const fn row(name: &'static str, code: u8, prep: fn(&Sqe) -> Result<Op, Errno>) -> OpDef {
-    OpDef { file: FileUse::Directory(Errno::BADF), always_async: true, ..OpDef::new(name, code, prep, issue) }
+    OpDef {
+        file: FileUse::Directory(Errno::BADF),
+        always_async: true,
+        ..OpDef::new(name, code, prep, issue)
+    }
 }
 
 /// STATX.

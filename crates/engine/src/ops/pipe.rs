@@ -4,7 +4,7 @@
 use super::{must_be_zero, Ctx, FileUse, Issue, Op, OpDef};
 use crate::host::fd::OwnedFd;
 use crate::host::{nr, user};
-use crate::registered::files::{FixedFile, Files, Tag};
+use crate::registered::files::{Files, FixedFile, Tag};
 use crate::req::Req;
 use crate::Errno;
 use anyring_uapi::{op, sqe::FILE_INDEX_ALLOC, Sqe};
@@ -79,7 +79,11 @@ fn to_slots(ctx: &mut Ctx<'_>, ends: [OwnedFd; 2], slot: u32, addr: usize) -> Re
     }
     let result = result.and_then(|()| user::write(addr, &numbers));
     if result.is_err() {
-        replaced.extend(ctx.with_state(|st| filled.iter().map(|at| st.files.set(*at, None)).collect::<Vec<_>>()));
+        replaced.extend(
+            ctx.with_state(|st| {
+                filled.iter().map(|at| st.files.set(*at, None)).collect::<Vec<_>>()
+            }),
+        );
     }
     // Released without the ring's lock where that is possible: a worker's.
     drop(replaced);
@@ -88,7 +92,12 @@ fn to_slots(ctx: &mut Ctx<'_>, ends: [OwnedFd; 2], slot: u32, addr: usize) -> Re
 
 type Old = Option<Arc<FixedFile>>;
 
-fn place(files: &mut Files, slot: u32, index: u32, file: Arc<FixedFile>) -> Result<(u32, Old), Errno> {
+fn place(
+    files: &mut Files,
+    slot: u32,
+    index: u32,
+    file: Arc<FixedFile>,
+) -> Result<(u32, Old), Errno> {
     if !files.exists() {
         return Err(if slot == FILE_INDEX_ALLOC { Errno::NFILE } else { Errno::NXIO });
     }
@@ -103,4 +112,5 @@ fn place(files: &mut Files, slot: u32, index: u32, file: Arc<FixedFile>) -> Resu
 }
 
 /// PIPE.
-pub const PIPE: OpDef = OpDef { file: FileUse::Ignored, ..OpDef::new("PIPE", op::PIPE, prep, issue) };
+pub const PIPE: OpDef =
+    OpDef { file: FileUse::Ignored, ..OpDef::new("PIPE", op::PIPE, prep, issue) };

@@ -97,7 +97,8 @@ fn issue_remove(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
 }
 
 /// POLL_ADD.
-pub const POLL_ADD: OpDef = OpDef { unbound: true, on_ring: true, ..OpDef::new("POLL_ADD", op::POLL_ADD, prep, issue) };
+pub const POLL_ADD: OpDef =
+    OpDef { unbound: true, on_ring: true, ..OpDef::new("POLL_ADD", op::POLL_ADD, prep, issue) };
 /// POLL_REMOVE.
 pub const POLL_REMOVE: OpDef = OpDef {
     file: FileUse::Ignored,

@@ -16,6 +16,8 @@ use std::sync::Arc;
 
 const RWF_HIPRI: u32 = 0x1;
 const RWF_NOWAIT: u32 = 0x8;
+/// Flags that every filesystem takes: HIPRI, DSYNC, SYNC, NOWAIT, APPEND, NOAPPEND.
+const RWF_KNOWN: u32 = 0x3f;
 
 /// Where the bytes are.
 #[derive(Debug)]
@@ -65,12 +67,23 @@ fn check_attributes(sqe: &Sqe) -> Result<bool, Errno> {
 fn prep(sqe: &Sqe, write: bool, memory: Memory) -> Result<Op, Errno> {
     check_ioprio(sqe.ioprio)?;
     let attributes = check_attributes(sqe)?;
-    Ok(Op::Rw(Rw { write, memory, offset: sqe.off as i64, flags: sqe.op_flags, done: 0, buffer: None, attributes }))
+    Ok(Op::Rw(Rw {
+        write,
+        memory,
+        offset: sqe.off as i64,
+        flags: sqe.op_flags,
+        done: 0,
+        buffer: None,
+        attributes,
+    }))
 }
 
 fn one(sqe: &Sqe) -> Memory {
     Memory::One(Iovec { base: sqe.addr as usize, len: (sqe.len as usize).min(RW_BYTES_MAX) })
 }
+
+/// The end of what a 64-bit program can name.
+pub const ADDRESS_END: usize = 1 << 47;
 
 /// Copies and checks vectors.
 pub fn read_iovecs(addr: u64, count: u32) -> Result<Vec<Iovec>, Errno> {
@@ -80,6 +93,9 @@ pub fn read_iovecs(addr: u64, count: u32) -> Result<Vec<Iovec>, Errno> {
     let vecs: Vec<Iovec> = user::read_vec(addr as usize, count as usize)?;
     if vecs.iter().any(|v| v.len > isize::MAX as usize) {
         return Err(Errno::INVAL);
+    }
+    if vecs.iter().any(|v| v.base.checked_add(v.len).is_none_or(|end| end > ADDRESS_END)) {
+        return Err(Errno::FAULT);
     }
     Ok(vecs)
 }
@@ -149,7 +165,9 @@ impl Memory {
     fn total(&self) -> usize {
         match self {
             Memory::One(v) | Memory::Fixed(v) => v.len,
-            Memory::Many(v) | Memory::ManyFixed(v) => v.iter().fold(0usize, |sum, v| sum.saturating_add(v.len)).min(RW_BYTES_MAX),
+            Memory::Many(v) | Memory::ManyFixed(v) => {
+                v.iter().fold(0usize, |sum, v| sum.saturating_add(v.len)).min(RW_BYTES_MAX)
+            }
         }
     }
 }
@@ -224,7 +242,11 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
         return Ok(Issue::Worker);
     }
     let chosen = choose_buffer(req, ctx, max)?;
-    let outcome = if ctx.may_block() { blocking(req, ctx, chosen, status) } else { inline(req, ctx, chosen, status) };
+    let outcome = if ctx.may_block() {
+        blocking(req, ctx, chosen, status)
+    } else {
+        inline(req, ctx, chosen, status)
+    };
     if matches!(outcome, Issue::Poll(_) | Issue::Worker) && done(req) == 0 {
         return_buffer(req, ctx);
     }
@@ -241,7 +263,11 @@ fn done(req: &Req) -> usize {
 /// One call with the given extra flags.
 fn transfer(req: &Req, ctx: &Ctx<'_>, chosen: Option<Iovec>, extra: u32) -> Result<usize, Errno> {
     let Op::Rw(rw) = &req.op else { return Err(Errno::INVAL) };
-    let offset = if rw.offset < 0 { -1 } else { rw.offset.checked_add(rw.done as i64).ok_or(Errno::INVAL)? };
+    let offset = if rw.offset < 0 {
+        -1
+    } else {
+        rw.offset.checked_add(rw.done as i64).ok_or(Errno::INVAL)?
+    };
     let number = if rw.write { nr::__NR_pwritev2 } else { nr::__NR_preadv2 };
     let one = match (&chosen, &rw.memory) {
         (None, Memory::One(v) | Memory::Fixed(v)) if rw.done == 0 => Some(*v),
@@ -253,7 +279,8 @@ fn transfer(req: &Req, ctx: &Ctx<'_>, chosen: Option<Iovec>, extra: u32) -> Resu
         Some(v) => (v as *const Iovec as usize, 1),
         None => (many.as_ptr() as usize, many.len()),
     };
-    let args = [req.file.raw() as usize, vecs, count, offset as usize, 0, (rw.flags | extra) as usize];
+    let args =
+        [req.file.raw() as usize, vecs, count, offset as usize, 0, (rw.flags | extra) as usize];
     // SAFETY: the vectors are the engine's own; what they point to is the program's, which the kernel checks.
     unsafe { ctx.call(number, args) }
 }
@@ -291,15 +318,34 @@ fn inline(req: &mut Req, ctx: &mut Ctx<'_>, chosen: Option<Iovec>, status: u32) 
     let at_offset = matches!(&req.op, Op::Rw(rw) if rw.offset >= 0);
     match transfer(req, ctx, chosen, RWF_NOWAIT) {
         Ok(n) => after_partial(req, n),
-        Err(Errno::SPIPE) if at_offset => {
+        Err(Errno::SPIPE) if at_offset && !is_offset_on_socket(req) => {
             make_stream(req);
             inline(req, ctx, chosen, status)
         }
         Err(Errno::AGAIN) if user_nowait => Issue::err(Errno::AGAIN),
         Err(Errno::AGAIN) => would_block(req),
-        Err(Errno::OPNOTSUPP | Errno::INVAL) if !user_nowait => no_such_form(req, ctx, chosen, status),
+        Err(Errno::OPNOTSUPP) if user_nowait => refused_nowait(req),
+        Err(Errno::OPNOTSUPP) => no_such_form(req, ctx, chosen, status),
+        Err(Errno::INVAL) if !user_nowait && on_disk(req) => Issue::Worker,
         Err(e) => Issue::err(e),
     }
+}
+
+fn on_disk(req: &Req) -> bool {
+    fd::stat(req.file.raw()).is_ok_and(|s| s.is_regular() || s.is_block())
+}
+
+/// A socket takes no offset but 0; pipes and other streams take any.
+fn is_offset_on_socket(req: &Req) -> bool {
+    matches!(&req.op, Op::Rw(rw) if rw.offset > 0)
+        && fd::stat(req.file.raw()).is_ok_and(|s| s.is_socket())
+}
+
+/// RWF_NOWAIT asked for by the program where the filesystem has no such write: it would have to
+/// wait.
+fn refused_nowait(req: &Req) -> Issue {
+    let known = matches!(&req.op, Op::Rw(rw) if rw.flags & !RWF_KNOWN == 0);
+    Issue::err(if known && on_disk(req) { Errno::AGAIN } else { Errno::OPNOTSUPP })
 }
 
 /// Regular files go on until all is done; others end with the first result.
@@ -368,7 +414,9 @@ fn blocking(req: &mut Req, ctx: &mut Ctx<'_>, chosen: Option<Iovec>, status: u32
                     rw.done = total;
                 }
             }
-            Err(Errno::AGAIN) if !on_disk && status & nr::O_NONBLOCK != 0 => return Issue::Poll(readiness(req)),
+            Err(Errno::AGAIN) if !on_disk && status & nr::O_NONBLOCK != 0 => {
+                return Issue::Poll(readiness(req))
+            }
             Err(_) if done(req) > 0 => {
                 let total = done(req);
                 return finish(req, total);
@@ -387,7 +435,13 @@ fn make_stream_unless_seekable(req: &mut Req, stat: &fd::Stat) {
 }
 
 const fn row(name: &'static str, code: u8, prep: fn(&Sqe) -> Result<Op, Errno>) -> OpDef {
-    OpDef { file: FileUse::Needed, ioprio: true, iopoll: true, unbound: true, ..OpDef::new(name, code, prep, issue) }
+    OpDef {
+        file: FileUse::Needed,
+        ioprio: true,
+        iopoll: true,
+        unbound: true,
+        ..OpDef::new(name, code, prep, issue)
+    }
 }
 
 /// READV.
@@ -397,11 +451,13 @@ pub const WRITEV: OpDef = OpDef { hashed: true, ..row("WRITEV", op::WRITEV, prep
 /// READ_FIXED.
 pub const READ_FIXED: OpDef = row("READ_FIXED", op::READ_FIXED, prep_read_fixed);
 /// WRITE_FIXED.
-pub const WRITE_FIXED: OpDef = OpDef { hashed: true, ..row("WRITE_FIXED", op::WRITE_FIXED, prep_write_fixed) };
+pub const WRITE_FIXED: OpDef =
+    OpDef { hashed: true, ..row("WRITE_FIXED", op::WRITE_FIXED, prep_write_fixed) };
 /// READV_FIXED.
 pub const READV_FIXED: OpDef = row("READV_FIXED", op::READV_FIXED, prep_readv_fixed);
 /// WRITEV_FIXED.
-pub const WRITEV_FIXED: OpDef = OpDef { hashed: true, ..row("WRITEV_FIXED", op::WRITEV_FIXED, prep_writev_fixed) };
+pub const WRITEV_FIXED: OpDef =
+    OpDef { hashed: true, ..row("WRITEV_FIXED", op::WRITEV_FIXED, prep_writev_fixed) };
 /// READ.
 pub const READ: OpDef = OpDef { buffer_select: true, ..row("READ", op::READ, prep_read) };
 /// WRITE.

@@ -55,7 +55,8 @@ fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     if s.len == 0 {
         return Issue::Done(0, 0);
     }
-    let (input, output, len, flags) = (s.input_file.raw() as usize, req.file.raw() as usize, s.len, s.flags as usize);
+    let (input, output, len, flags) =
+        (s.input_file.raw() as usize, req.file.raw() as usize, s.len, s.flags as usize);
     let (off_in, off_out) = (s.off_in, s.off_out);
     let offset = |value: &u64| if *value == u64::MAX { 0 } else { value as *const u64 as usize };
     let result = if s.tee {

@@ -35,7 +35,8 @@ fn prep_fsync(sqe: &Sqe) -> Result<Op, Errno> {
 
 fn issue_fsync(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     let Op::Sync(range) = &req.op else { return Issue::err(Errno::INVAL) };
-    let number = if range.flags & FSYNC_DATASYNC != 0 { nr::__NR_fdatasync } else { nr::__NR_fsync };
+    let number =
+        if range.flags & FSYNC_DATASYNC != 0 { nr::__NR_fdatasync } else { nr::__NR_fsync };
     // SAFETY: an integer argument only.
     Issue::from_result(unsafe { ctx.call(number, [req.file.raw() as usize, 0, 0, 0, 0, 0]) })
 }
@@ -65,7 +66,14 @@ fn issue_fallocate(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
 }
 
 fn prep_ftruncate(sqe: &Sqe) -> Result<Op, Errno> {
-    let zero = [sqe.addr, sqe.len as u64, sqe.buf_index as u64, sqe.op_flags as u64, sqe.file_index as u64, sqe.addr3];
+    let zero = [
+        sqe.addr,
+        sqe.len as u64,
+        sqe.buf_index as u64,
+        sqe.op_flags as u64,
+        sqe.file_index as u64,
+        sqe.addr3,
+    ];
     must_be_zero(&zero)?;
     Ok(Op::Truncate(sqe.off))
 }
@@ -73,7 +81,9 @@ fn prep_ftruncate(sqe: &Sqe) -> Result<Op, Errno> {
 fn issue_ftruncate(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     let Op::Truncate(len) = req.op else { return Issue::err(Errno::INVAL) };
     // SAFETY: integer arguments only.
-    Issue::from_result(unsafe { ctx.call(nr::__NR_ftruncate, [req.file.raw() as usize, len as usize, 0, 0, 0, 0]) })
+    Issue::from_result(unsafe {
+        ctx.call(nr::__NR_ftruncate, [req.file.raw() as usize, len as usize, 0, 0, 0, 0])
+    })
 }
 
 fn prep_fadvise(sqe: &Sqe) -> Result<Op, Errno> {
@@ -114,18 +124,25 @@ fn issue_madvise(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
 }
 
 /// FSYNC.
-pub const FSYNC: OpDef = OpDef { always_async: true, ..OpDef::new("FSYNC", op::FSYNC, prep_fsync, issue_fsync) };
+pub const FSYNC: OpDef =
+    OpDef { always_async: true, ..OpDef::new("FSYNC", op::FSYNC, prep_fsync, issue_fsync) };
 /// SYNC_FILE_RANGE.
 pub const SYNC_FILE_RANGE: OpDef = OpDef {
     always_async: true,
     ..OpDef::new("SYNC_FILE_RANGE", op::SYNC_FILE_RANGE, prep_sync_range, issue_sync_range)
 };
 /// FALLOCATE.
-pub const FALLOCATE: OpDef =
-    OpDef { always_async: true, hashed: true, ..OpDef::new("FALLOCATE", op::FALLOCATE, prep_fallocate, issue_fallocate) };
+pub const FALLOCATE: OpDef = OpDef {
+    always_async: true,
+    hashed: true,
+    ..OpDef::new("FALLOCATE", op::FALLOCATE, prep_fallocate, issue_fallocate)
+};
 /// FTRUNCATE.
-pub const FTRUNCATE: OpDef =
-    OpDef { always_async: true, hashed: true, ..OpDef::new("FTRUNCATE", op::FTRUNCATE, prep_ftruncate, issue_ftruncate) };
+pub const FTRUNCATE: OpDef = OpDef {
+    always_async: true,
+    hashed: true,
+    ..OpDef::new("FTRUNCATE", op::FTRUNCATE, prep_ftruncate, issue_ftruncate)
+};
 /// FADVISE.
 pub const FADVISE: OpDef = OpDef::new("FADVISE", op::FADVISE, prep_fadvise, issue_fadvise);
 /// MADVISE.

@@ -1,7 +1,8 @@
 //! The table of operations, in the order of their numbers.
 
 use super::{
-    cancel, epoll, fd_install, files_update, kbuf, net, nop, open, path, pipe, poll, rw, splice, sync, timeout, waitid, xattr,
+    cancel, epoll, fd_install, files_update, futex, kbuf, net, nop, open, path, pipe, poll, rw,
+    splice, sync, timeout, waitid, xattr,
 };
 use super::{OpDef, Support};
 use anyring_uapi::op;
@@ -59,9 +60,9 @@ pub static OPS: [OpDef; op::COUNT] = [
     OpDef::unsupported("SENDMSG_ZC", op::SENDMSG_ZC),
     OpDef::unsupported("READ_MULTISHOT", op::READ_MULTISHOT),
     waitid::WAITID,
-    OpDef::unsupported("FUTEX_WAIT", op::FUTEX_WAIT),
-    OpDef::unsupported("FUTEX_WAKE", op::FUTEX_WAKE),
-    OpDef::unsupported("FUTEX_WAITV", op::FUTEX_WAITV),
+    futex::FUTEX_WAIT,
+    futex::FUTEX_WAKE,
+    futex::FUTEX_WAITV,
     fd_install::FIXED_FD_INSTALL,
     sync::FTRUNCATE,
     net::BIND,

@@ -69,7 +69,10 @@ fn read_time(addr: u64) -> Result<u64, Errno> {
     if ts.sec < 0 || ts.nsec < 0 {
         return Err(Errno::INVAL);
     }
-    Ok((ts.sec as u64).saturating_mul(1_000_000_000).saturating_add(ts.nsec as u64).min(i64::MAX as u64))
+    Ok((ts.sec as u64)
+        .saturating_mul(1_000_000_000)
+        .saturating_add(ts.nsec as u64)
+        .min(i64::MAX as u64))
 }
 
 fn clock_of(flags: u32) -> Result<Clock, Errno> {
@@ -129,7 +132,13 @@ fn issue_link(_: &mut Req, _: &mut Ctx<'_>) -> Issue {
 }
 
 fn prep_remove(sqe: &Sqe) -> Result<Op, Errno> {
-    must_be_zero(&[sqe.buf_index as u64, sqe.file_index as u64, sqe.addr3, sqe.pad2, sqe.len as u64])?;
+    must_be_zero(&[
+        sqe.buf_index as u64,
+        sqe.file_index as u64,
+        sqe.addr3,
+        sqe.pad2,
+        sqe.len as u64,
+    ])?;
     let flags = sqe.op_flags;
     if flags & (UPDATE | LINK_UPDATE) == 0 {
         return if flags == 0 {
@@ -152,7 +161,9 @@ fn issue_remove(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     let (ring, remove) = (ctx.ring.clone(), remove.clone());
     let result = ctx.with_state(|st| match remove.update {
         None => ring.remove_timeout(st, remove.user_data),
-        Some((ns, absolute)) => ring.update_timeout(st, remove.user_data, remove.link, ns, absolute),
+        Some((ns, absolute)) => {
+            ring.update_timeout(st, remove.user_data, remove.link, ns, absolute)
+        }
     });
     match result {
         Ok(()) => Issue::Done(0, 0),
@@ -161,8 +172,11 @@ fn issue_remove(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
 }
 
 /// TIMEOUT.
-pub const TIMEOUT: OpDef =
-    OpDef { file: FileUse::Ignored, on_ring: true, ..OpDef::new("TIMEOUT", op::TIMEOUT, prep, issue) };
+pub const TIMEOUT: OpDef = OpDef {
+    file: FileUse::Ignored,
+    on_ring: true,
+    ..OpDef::new("TIMEOUT", op::TIMEOUT, prep, issue)
+};
 /// TIMEOUT_REMOVE.
 pub const TIMEOUT_REMOVE: OpDef = OpDef {
     file: FileUse::Refused(Errno::INVAL),
@@ -170,5 +184,8 @@ pub const TIMEOUT_REMOVE: OpDef = OpDef {
     ..OpDef::new("TIMEOUT_REMOVE", op::TIMEOUT_REMOVE, prep_remove, issue_remove)
 };
 /// LINK_TIMEOUT.
-pub const LINK_TIMEOUT: OpDef =
-    OpDef { file: FileUse::Ignored, on_ring: true, ..OpDef::new("LINK_TIMEOUT", op::LINK_TIMEOUT, prep_link, issue_link) };
+pub const LINK_TIMEOUT: OpDef = OpDef {
+    file: FileUse::Ignored,
+    on_ring: true,
+    ..OpDef::new("LINK_TIMEOUT", op::LINK_TIMEOUT, prep_link, issue_link)
+};

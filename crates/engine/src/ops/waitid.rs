@@ -59,7 +59,9 @@ fn report(to: usize, info: &Info, res: i32) -> Issue {
         return Issue::Done(res, 0);
     }
     let first = user::write_slice(to, &info[..3]);
-    match first.and_then(|()| user::write_slice(to.wrapping_add(4 * SI_PID), &info[SI_PID..SI_PID + 3])) {
+    match first
+        .and_then(|()| user::write_slice(to.wrapping_add(4 * SI_PID), &info[SI_PID..SI_PID + 3]))
+    {
         Ok(()) => Issue::Done(res, 0),
         Err(e) => Issue::err(e),
     }
@@ -92,7 +94,8 @@ fn never_waits(pidfd: i32) -> bool {
 
 fn pidfd_open(pid: i32) -> Result<OwnedFd, Errno> {
     // SAFETY: integer arguments only.
-    unsafe { syscall(nr::__NR_pidfd_open, [pid as usize, 0, 0, 0, 0, 0]) }.map(|fd| OwnedFd::from_raw(fd as i32))
+    unsafe { syscall(nr::__NR_pidfd_open, [pid as usize, 0, 0, 0, 0, 0]) }
+        .map(|fd| OwnedFd::from_raw(fd as i32))
 }
 
 /// WAITID.

@@ -30,7 +30,9 @@ enum Value {
 
 /// ERANGE for an empty or too long name.
 fn read_name(addr: u64) -> Result<Vec<u8>, Errno> {
-    let name = user::read_cstr(addr as usize).map_err(|e| if e == Errno::FAULT { e } else { Errno::RANGE })?;
+    let name =
+        user::read_cstr(addr as usize)
+            .map_err(|e| if e == Errno::FAULT { e } else { Errno::RANGE })?;
     if name.len() == 1 || name.len() > XATTR_NAME_MAX + 1 {
         return Err(Errno::RANGE);
     }

@@ -38,7 +38,11 @@ fn install(call: &Call<'_>, data: usize, tags: usize, nr: u32) -> Result<u32, Er
     }
     let mut slots: Vec<Slot> = Vec::with_capacity(nr as usize);
     for i in 0..nr as usize {
-        let iov = if data == 0 { Ok(Iovec::default()) } else { user::read(data + i * size_of::<Iovec>()) };
+        let iov = if data == 0 {
+            Ok(Iovec::default())
+        } else {
+            user::read(data + i * size_of::<Iovec>())
+        };
         let tag = if tags == 0 { Ok(0) } else { user::read(tags + 8 * i) };
         match iov.and_then(|iov| hold(call, iov, tag?)) {
             Ok(slot) => slots.push(slot),

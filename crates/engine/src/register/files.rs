@@ -24,7 +24,10 @@ fn hold(call: &Call<'_>, number: i32, tag: u64) -> Result<Slot, Errno> {
         return Err(Errno::BADF);
     }
     let held = call.engine.fds.duplicate(number)?;
-    Ok(Some(Arc::new(FixedFile { fd: held, tag: Tag { value: tag, ring: Arc::downgrade(call.ring) } })))
+    Ok(Some(Arc::new(FixedFile {
+        fd: held,
+        tag: Tag { value: tag, ring: Arc::downgrade(call.ring) },
+    })))
 }
 
 fn install(call: &Call<'_>, data: usize, tags: usize, nr: u32, sparse: bool) -> Result<u32, Errno> {
@@ -39,8 +42,10 @@ fn install(call: &Call<'_>, data: usize, tags: usize, nr: u32, sparse: bool) -> 
     if nr > FILES_MAX || nr as u64 > program_soft {
         return Err(Errno::MFILE);
     }
-    let numbers: Vec<i32> = if sparse { vec![EMPTY; nr as usize] } else { user::read_vec(data, nr as usize)? };
-    let tags: Vec<u64> = if tags == 0 { vec![0; nr as usize] } else { user::read_vec(tags, nr as usize)? };
+    let numbers: Vec<i32> =
+        if sparse { vec![EMPTY; nr as usize] } else { user::read_vec(data, nr as usize)? };
+    let tags: Vec<u64> =
+        if tags == 0 { vec![0; nr as usize] } else { user::read_vec(tags, nr as usize)? };
     let mut slots: Vec<Slot> = Vec::with_capacity(nr as usize);
     for (number, tag) in numbers.iter().zip(&tags) {
         match hold(call, *number, *tag) {

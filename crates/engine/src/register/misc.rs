@@ -156,6 +156,15 @@ pub fn iowq_max_workers(call: &Call<'_>) -> Result<u32, Errno> {
     user::write(call.arg, &old).map(|()| 0)
 }
 
+/// IORING_REGISTER_NAPI and its removal: busy polling needs the network driver's queues, which only the kernel can
+/// reach. EOPNOTSUPP, as a kernel that was built without CONFIG_NET_RX_BUSY_POLL answers.
+pub fn napi(call: &Call<'_>, opcode: u32) -> Result<u32, Errno> {
+    if call.nr != 1 || (call.arg == 0 && opcode == register::NAPI) {
+        return Err(Errno::INVAL);
+    }
+    Err(Errno::OPNOTSUPP)
+}
+
 /// IORING_REGISTER_CLOCK: the clock of ABS_TIMER waits.
 pub fn clock(call: &Call<'_>) -> Result<u32, Errno> {
     if call.arg == 0 || call.nr != 0 {
@@ -183,7 +192,8 @@ pub fn sync_cancel(call: &Call<'_>) -> Result<u32, Errno> {
         return Err(Errno::INVAL);
     }
     check_flags(arg.flags)?;
-    let mut what = Criteria { flags: arg.flags, user_data: arg.addr, fd: arg.fd, opcode: arg.opcode };
+    let mut what =
+        Criteria { flags: arg.flags, user_data: arg.addr, fd: arg.fd, opcode: arg.opcode };
     let deadline = deadline(&arg);
     let mut slot = None;
     if arg.flags & (FD | FD_FIXED) == FD | FD_FIXED {
@@ -253,6 +263,7 @@ fn answer_query(data: usize, kind: u32, size: u32, reserved: u64) -> Result<(i32
         return Ok((Errno::INVAL.res(), 0));
     }
     if kind != 0 {
+        user::write_slice(data, &vec![0u8; (size as usize).min(4096)])?;
         return Ok((Errno::OPNOTSUPP.res(), 0));
     }
     let info: [u64; 6] = [

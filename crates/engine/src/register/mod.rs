@@ -1,8 +1,10 @@
 //! `io_uring_register(2)`: who may, and which operation.
 
 pub mod buffers;
+pub mod clone;
 pub mod files;
 pub mod misc;
+pub mod region;
 pub mod ring_fds;
 
 use crate::engine::Inner;
@@ -27,7 +29,14 @@ pub struct Call<'a> {
 }
 
 /// See [`crate::Engine::register`].
-pub fn register(engine: &Arc<Inner>, caller: &Caller, fd: u32, opcode: u32, arg: usize, nr: u32) -> Result<u32, Errno> {
+pub fn register(
+    engine: &Arc<Inner>,
+    caller: &Caller,
+    fd: u32,
+    opcode: u32,
+    arg: usize,
+    nr: u32,
+) -> Result<u32, Errno> {
     let by_index = opcode & USE_REGISTERED_RING != 0;
     let opcode = opcode & !USE_REGISTERED_RING;
     if opcode >= COUNT {
@@ -36,7 +45,11 @@ pub fn register(engine: &Arc<Inner>, caller: &Caller, fd: u32, opcode: u32, arg:
     if fd == u32::MAX {
         return if opcode == QUERY { misc::query(arg, nr) } else { Err(Errno::INVAL) };
     }
-    let ring = if by_index { ring_fds::find(engine, caller, fd)? } else { engine.ring_or_error(fd as i32)? };
+    let ring = if by_index {
+        ring_fds::find(engine, caller, fd)?
+    } else {
+        engine.ring_or_error(fd as i32)?
+    };
     {
         let st = ring.state.lock();
         if ring.has(SINGLE_ISSUER) && st.owner.is_some_and(|owner| owner != caller.tid) {
@@ -77,7 +90,10 @@ fn dispatch(call: &Call<'_>, opcode: u32) -> Result<u32, Errno> {
         RING_FDS => ring_fds::register(call),
         UNREGISTER_RING_FDS => ring_fds::unregister(call),
         SYNC_CANCEL => misc::sync_cancel(call),
+        NAPI | UNREGISTER_NAPI => misc::napi(call, opcode),
         CLOCK => misc::clock(call),
+        CLONE_BUFFERS => clone::clone_buffers(call),
+        MEM_REGION => region::register(call),
         QUERY => misc::query(call.arg, call.nr),
         _ => Err(Errno::INVAL),
     }

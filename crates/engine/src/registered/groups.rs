@@ -22,7 +22,11 @@ impl Groups {
     pub fn provide(&mut self, group: u16, addr: usize, len: usize, count: u32, first: u16) {
         let queue = self.groups.entry(group).or_default();
         for i in 0..count {
-            queue.push_back(Buf { addr: addr + len * i as usize, len, id: first.wrapping_add(i as u16) });
+            queue.push_back(Buf {
+                addr: addr + len * i as usize,
+                len,
+                id: first.wrapping_add(i as u16),
+            });
         }
     }
     /// REMOVE_BUFFERS: how many were removed; ENOENT for an unknown group.

@@ -4,4 +4,5 @@ pub mod buffers;
 pub mod creds;
 pub mod files;
 pub mod groups;
+pub mod region;
 pub mod restrictions;

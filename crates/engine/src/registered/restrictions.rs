@@ -29,7 +29,9 @@ impl Restrictions {
         let mut new = Restrictions { registered: true, ..Restrictions::default() };
         for r in list {
             match r.opcode {
-                REGISTER_OP if (r.value as u32) < register::COUNT => new.register_ops |= 1 << r.value,
+                REGISTER_OP if (r.value as u32) < register::COUNT => {
+                    new.register_ops |= 1 << r.value
+                }
                 SQE_OP if (r.value as usize) < op::COUNT => new.sqe_ops |= 1 << r.value,
                 SQE_FLAGS_ALLOWED => new.flags_allowed = r.value,
                 SQE_FLAGS_REQUIRED => new.flags_required = r.value,

@@ -65,7 +65,9 @@ impl Ring {
     /// Disarms the link timeout of a request that has ended.
     fn end_link_timeout(&self, st: &mut State, req: &mut Req) {
         let armed = req.link_timeout.take().and_then(|key| self.take_timer(st, key));
-        let waiting = || req.next.as_ref().is_some_and(|n| n.def.code == op::LINK_TIMEOUT && n.early.is_none());
+        let waiting = || {
+            req.next.as_ref().is_some_and(|n| n.def.code == op::LINK_TIMEOUT && n.early.is_none())
+        };
         let timeout = match armed {
             Some(timer) => Some(timer.req),
             None if waiting() => {
@@ -201,7 +203,11 @@ impl Ring {
     }
 
     /// Takes a waiting timer out of all tables.
-    pub fn take_timer(&self, st: &mut State, key: crate::req::Key) -> Option<super::pending::TimerArm> {
+    pub fn take_timer(
+        &self,
+        st: &mut State,
+        key: crate::req::Key,
+    ) -> Option<super::pending::TimerArm> {
         if !matches!(st.pending.get(key), Some(Pending::Timer(_))) {
             return None;
         }
@@ -212,7 +218,11 @@ impl Ring {
     }
 
     /// Takes a poll arm out of the table and out of the epoll.
-    pub fn take_poll(&self, st: &mut State, key: crate::req::Key) -> Option<super::pending::PollArm> {
+    pub fn take_poll(
+        &self,
+        st: &mut State,
+        key: crate::req::Key,
+    ) -> Option<super::pending::PollArm> {
         if !matches!(st.pending.get(key), Some(Pending::Poll(_))) {
             return None;
         }

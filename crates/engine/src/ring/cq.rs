@@ -68,6 +68,7 @@ pub struct Cq {
     /// Registered by the program.
     pub eventfd: Option<EventFd>,
     dirty: Dirty,
+    lazy_wake: bool,
     /// Tail positions at which sleeping threads want to wake.
     sleepers: Vec<u32>,
 }
@@ -83,7 +84,7 @@ pub struct Commit {
 
 impl Cq {
     /// An empty queue.
-    pub fn new(entries: u32, flags: u32) -> Cq {
+    pub fn new(entries: u32, flags: u32, lazy_wake: bool) -> Cq {
         Cq {
             tail: 0,
             entries,
@@ -94,6 +95,7 @@ impl Cq {
             overflowed: 0,
             eventfd: None,
             dirty: Dirty::default(),
+            lazy_wake,
             sleepers: Vec::new(),
         }
     }
@@ -131,7 +133,11 @@ impl Cq {
                 return false;
             }
             mem.write_cqe(self.tail, &Cqe { flags: e.cqe.flags | cqe::F_32, ..e.cqe }, [0; 2]);
-            let second = Cqe { user_data: e.extra[0], res: e.extra[1] as i32, flags: (e.extra[1] >> 32) as u32 };
+            let second = Cqe {
+                user_data: e.extra[0],
+                res: e.extra[1] as i32,
+                flags: (e.extra[1] >> 32) as u32,
+            };
             mem.write_cqe(self.tail.wrapping_add(1), &second, [0; 2]);
             self.tail = self.tail.wrapping_add(2);
         } else {
@@ -205,7 +211,8 @@ impl Cq {
         let tail = self.tail;
         let met = |target: &u32| tail.wrapping_sub(*target) as i32 >= 0;
         let wake = self.sleepers.iter().any(met)
-            || (!self.sleepers.is_empty() && (dirty.fired || !self.backlog.is_empty()));
+            || (!self.sleepers.is_empty()
+                && (dirty.fired || !self.lazy_wake || !self.backlog.is_empty()));
         Commit { posted: true, wake }
     }
 
@@ -246,7 +253,7 @@ mod tests {
     #[test]
     fn backlog_keeps_order_and_flag() {
         let mem = SharedRings::new(Geometry::new(2, 2, 0)).unwrap();
-        let mut cq = Cq::new(2, 0);
+        let mut cq = Cq::new(2, 0, true);
         for n in 0..5 {
             cq.post(&mem, entry(n), Kind::Normal, false);
         }
@@ -259,7 +266,7 @@ mod tests {
     #[test]
     fn sleepers_wake_at_their_target_only() {
         let mem = SharedRings::new(Geometry::new(8, 16, 0)).unwrap();
-        let mut cq = Cq::new(16, 0);
+        let mut cq = Cq::new(16, 0, true);
         cq.add_sleeper(2);
         cq.post(&mem, entry(1), Kind::Normal, false);
         assert_eq!(cq.commit(&mem), Commit { posted: true, wake: false });

@@ -25,7 +25,8 @@ impl Ring {
         if let Err(e) = self.resolve_file(st, &mut req) {
             return self.complete(st, req, e.res(), 0);
         }
-        let outcome = if self.wants_worker(&req) { Issue::Worker } else { self.attempt(st, task, &mut req) };
+        let outcome =
+            if self.wants_worker(&req) { Issue::Worker } else { self.attempt(st, task, &mut req) };
         self.settle(st, task, req, outcome);
     }
 
@@ -35,12 +36,19 @@ impl Ring {
     }
 
     /// Acts on an attempt's outcome.
-    pub fn settle(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, req: Box<Req>, outcome: Issue) {
+    pub fn settle(
+        self: &Arc<Ring>,
+        st: &mut State,
+        task: &Arc<Task>,
+        req: Box<Req>,
+        outcome: Issue,
+    ) {
         match outcome {
             Issue::Done(res, flags) => self.complete(st, req, res, flags),
             Issue::Poll(events) => self.arm_retry(st, task, req, events),
             Issue::Worker => self.send_to_worker(st, task, req),
             Issue::ArmPoll => self.arm_poll_request(st, req),
+            Issue::ArmFutex => self.arm_futex(st, task, req),
             Issue::ArmTimer => self.arm_timer(st, req, TimerKind::Timeout),
         }
     }
@@ -94,7 +102,8 @@ impl Ring {
         if matches!(req.file, FileRef::None) {
             return false;
         }
-        fd::stat(req.file.raw()).is_ok_and(|s| !s.is_regular() && !s.is_block() && !s.is_memory_device())
+        fd::stat(req.file.raw())
+            .is_ok_and(|s| !s.is_regular() && !s.is_block() && !s.is_memory_device())
     }
 
     /// Makes the request independent of the program's descriptor number.
@@ -157,7 +166,13 @@ impl Ring {
     }
 
     /// Issues a request again after its file became ready for the `tries`th time.
-    pub fn retry(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, req: &mut Req, tries: u32) -> Issue {
+    pub fn retry(
+        self: &Arc<Ring>,
+        st: &mut State,
+        task: &Arc<Task>,
+        req: &mut Req,
+        tries: u32,
+    ) -> Issue {
         req.via = Via::Polled;
         if tries > SPURIOUS_MAX && !self.is_socket_like(req) {
             return Issue::Worker;

@@ -9,6 +9,7 @@ pub mod chain;
 pub mod complete;
 pub mod cq;
 pub mod enter;
+pub mod futex;
 pub mod issue;
 pub mod pending;
 pub mod poll;
@@ -16,17 +17,20 @@ pub mod setup;
 pub mod shared;
 pub mod state;
 pub mod submit;
-pub mod timers;
 pub mod timeout;
+pub mod timers;
 pub mod wait;
 
 use crate::engine::Inner;
 use crate::host::{self, fd, fd::OwnedFd};
+use crate::registered::region::Memory;
 use crate::sqpoll::SqPoll;
 use crate::sync::Lock;
 use crate::task::Task;
 use crate::Errno;
-use anyring_uapi::setup::{CQE32, CQE_MIXED, DEFER_TASKRUN, IOPOLL, SQPOLL, TASKRUN_FLAG};
+use anyring_uapi::setup::{
+    CQE32, CQE_MIXED, DEFER_TASKRUN, IOPOLL, OFF_PARAM_REGION, SQPOLL, TASKRUN_FLAG,
+};
 use anyring_uapi::Cqe;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use cq::{Cq, Entry};
@@ -78,8 +82,17 @@ pub struct Ring {
 
 impl Ring {
     /// Builds a ring around its memory and eventfd.
-    pub fn new(id: u64, flags: u32, mem: SharedRings, task: Arc<Task>, engine: Weak<Inner>, efd: OwnedFd, state: State) -> Ring {
-        let cq = Cq::new(mem.geometry().cq_entries, flags);
+    pub fn new(
+        id: u64,
+        flags: u32,
+        mem: SharedRings,
+        task: Arc<Task>,
+        engine: Weak<Inner>,
+        efd: OwnedFd,
+        state: State,
+    ) -> Ring {
+        let lazy_wake = engine.upgrade().is_none_or(|e| e.config.policy.lazy_wake);
+        let cq = Cq::new(mem.geometry().cq_entries, flags, lazy_wake);
         Ring {
             id,
             flags,
@@ -159,6 +172,26 @@ impl Ring {
         match self.engine.upgrade() {
             Some(engine) => engine.fds.move_high(fd),
             None => Err(Errno::BADFD),
+        }
+    }
+
+    /// `mmap(2)` of the ring: its shared memory, or a registered region of its own.
+    pub fn map(
+        &self,
+        addr: usize,
+        len: usize,
+        prot: u32,
+        flags: u32,
+        offset: u64,
+    ) -> Result<usize, Errno> {
+        if offset != OFF_PARAM_REGION {
+            return self.mem.map(addr, len, prot, flags, offset);
+        }
+        match self.state.lock().region.as_ref().map(|r| &r.memory) {
+            Some(Memory::Own(shared)) if len <= shared.len() => {
+                shared.map_again(addr, len, prot, flags)
+            }
+            _ => Err(Errno::NOMEM),
         }
     }
 

@@ -16,13 +16,18 @@ use crate::Errno;
 use anyring_uapi::{cqe, Cqe};
 use std::sync::Arc;
 
-
 /// What a file without a poll method reports: IN, OUT, RDNORM, WRNORM.
 const ALWAYS_READY: u32 = epoll::IN | epoll::OUT | 0x40 | 0x100;
 
 impl Ring {
     /// Waits for `events` on the request's file, then issues it again.
-    pub fn arm_retry(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, mut req: Box<Req>, events: u32) {
+    pub fn arm_retry(
+        self: &Arc<Ring>,
+        st: &mut State,
+        task: &Arc<Task>,
+        mut req: Box<Req>,
+        events: u32,
+    ) {
         if let Err(e) = self.keep_file(&mut req) {
             return self.complete(st, req, e.res(), 0);
         }
@@ -77,7 +82,12 @@ impl Ring {
         }
     }
 
-    fn register(self: &Arc<Ring>, st: &mut State, mut arm: PollArm, mode: u32) -> Result<(), (PollArm, Errno)> {
+    fn register(
+        self: &Arc<Ring>,
+        st: &mut State,
+        mut arm: PollArm,
+        mode: u32,
+    ) -> Result<(), (PollArm, Errno)> {
         let key = st.pending.reserve();
         let added = self.epfd().and_then(|ep| epoll::add(ep, arm.fd(), arm.events | mode, key.0));
         if let Err(e) = added {
@@ -167,7 +177,8 @@ impl Ring {
         arm.req.via = Via::Polled;
         let cqe = Cqe { user_data: arm.req.user_data, res, flags: cqe::F_MORE };
         let code = arm.req.def.code as usize;
-        let posted = self.cq.lock().try_post(&self.mem, Entry { cqe, ..Entry::default() }, Kind::Normal);
+        let posted =
+            self.cq.lock().try_post(&self.mem, Entry { cqe, ..Entry::default() }, Kind::Normal);
         if posted {
             st.counts[code].posted += 1;
             return;
@@ -181,15 +192,24 @@ impl Ring {
 
 impl Ring {
     /// POLL_REMOVE: cancels a poll, or changes its events or user_data. ENOENT if there is none.
-    pub fn change_poll(self: &Arc<Ring>, st: &mut State, change: &crate::ops::poll::Remove) -> Result<(), Errno> {
+    pub fn change_poll(
+        self: &Arc<Ring>,
+        st: &mut State,
+        change: &crate::ops::poll::Remove,
+    ) -> Result<(), Errno> {
         let is_target = |p: &Pending| match p {
-            Pending::Poll(arm) => matches!(arm.req.op, Op::Poll(_)) && arm.req.user_data == change.user_data,
+            Pending::Poll(arm) => {
+                matches!(arm.req.op, Op::Poll(_)) && arm.req.user_data == change.user_data
+            }
             _ => false,
         };
         let key = st.pending.find(is_target).ok_or(Errno::NOENT)?;
         if change.events.is_none() && change.new_user_data.is_none() {
             let arm = self.take_poll(st, key).ok_or(Errno::NOENT)?;
-            self.push_task_work(st, super::state::TaskWork::Complete(arm.req, Errno::CANCELED.res(), 0));
+            self.push_task_work(
+                st,
+                super::state::TaskWork::Complete(arm.req, Errno::CANCELED.res(), 0),
+            );
             return Ok(());
         }
         let Some(Pending::Poll(arm)) = st.pending.get(key) else { return Err(Errno::NOENT) };

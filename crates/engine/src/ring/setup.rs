@@ -58,7 +58,8 @@ pub fn geometry(entries: u32, p: &mut Params) -> Result<Geometry, Errno> {
     check_flags(p.flags)?;
     let clamp = p.flags & CLAMP != 0;
     let sq = round(entries, SQ_ENTRIES_MAX, clamp)?;
-    let cq = if p.flags & CQSIZE != 0 { round(p.cq_entries, CQ_ENTRIES_MAX, clamp)? } else { 2 * sq };
+    let cq =
+        if p.flags & CQSIZE != 0 { round(p.cq_entries, CQ_ENTRIES_MAX, clamp)? } else { 2 * sq };
     if cq < sq {
         return Err(Errno::INVAL);
     }

@@ -128,7 +128,11 @@ impl SharedRings {
     }
 
     /// Uses memory of the program (`NO_MMAP`). Addresses are page-aligned (EINVAL), mapped and writable (EFAULT).
-    pub fn in_program_memory(geo: Geometry, rings: usize, sqes: usize) -> Result<SharedRings, Errno> {
+    pub fn in_program_memory(
+        geo: Geometry,
+        rings: usize,
+        sqes: usize,
+    ) -> Result<SharedRings, Errno> {
         for (addr, len) in [(rings, geo.rings_len()), (sqes, geo.sqes_len())] {
             if addr == 0 {
                 return Err(Errno::FAULT);
@@ -249,8 +253,17 @@ impl SharedRings {
     }
 
     /// `mmap(2)` at one of the ABI's offsets. ENOMEM for others, as the kernel answers, and for rings in program memory.
-    pub fn map(&self, addr: usize, len: usize, prot: u32, flags: u32, offset: u64) -> Result<usize, Errno> {
-        let region = match offset {
+    pub fn map(
+        &self,
+        addr: usize,
+        len: usize,
+        prot: u32,
+        flags: u32,
+        offset: u64,
+    ) -> Result<usize, Errno> {
+        // The kernel looks at these bits only.
+        const MASK: u64 = 0xf800_0000;
+        let region = match offset & MASK {
             setup::OFF_SQ_RING | setup::OFF_CQ_RING => &self.rings,
             setup::OFF_SQES => &self.sqes,
             _ => return Err(Errno::NOMEM),

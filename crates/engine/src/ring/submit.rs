@@ -99,7 +99,8 @@ impl Ring {
             head.flags |= sqe::IO_DRAIN;
         }
         // What failed to prepare ends at once, drain or not.
-        let held_back = !head.failed && (!st.drain.is_empty() || (head.has(sqe::IO_DRAIN) && st.outstanding > 0));
+        let held_back = !head.failed
+            && (!st.drain.is_empty() || (head.has(sqe::IO_DRAIN) && st.outstanding > 0));
         if held_back {
             head.task = Some(task.clone());
             st.drain.push_back(head);

@@ -26,7 +26,12 @@ pub fn monotonic_deadline(clock: Clock, absolute: bool, ns: u64) -> u64 {
 
 impl Ring {
     /// Lets a timer request wait; `None` if it failed (and was completed).
-    pub fn add_timer(self: &Arc<Ring>, st: &mut State, req: Box<Req>, kind: TimerKind) -> Option<Key> {
+    pub fn add_timer(
+        self: &Arc<Ring>,
+        st: &mut State,
+        req: Box<Req>,
+        kind: TimerKind,
+    ) -> Option<Key> {
         let Op::Timeout(spec) = &req.op else {
             self.complete(st, req, Errno::INVAL.res(), 0);
             return None;
@@ -135,11 +140,15 @@ impl Ring {
         let Some(Pending::Timer(timer)) = st.pending.take(key) else { return };
         self.disarm();
         let mut head = None;
-        let listed = st.pending.get(target).is_some_and(|p| p.is_listed());
+        let listed = st.pending.get(target).and_then(|p| p.list()).is_some();
         let res = match self.take_for_cancel(st, target) {
             Found::Taken(req) => {
                 head = Some(req);
-                if listed { 1 } else { Errno::TIME.res() }
+                if listed {
+                    1
+                } else {
+                    Errno::TIME.res()
+                }
             }
             Found::Running if listed => 1,
             Found::Running => Errno::ALREADY.res(),
@@ -159,13 +168,17 @@ impl Ring {
         let posted = self.cq.lock().non_timeouts;
         let mut due: Vec<(u32, Key)> = Vec::new();
         for &key in &st.timers.counted.clone() {
-            if let Some(Pending::Timer(TimerArm { count: Some((start, number)), .. })) = st.pending.get(key) {
+            if let Some(Pending::Timer(TimerArm { count: Some((start, number)), .. })) =
+                st.pending.get(key)
+            {
                 if posted.wrapping_sub(*start) >= *number {
                     due.push((start.wrapping_add(*number), key));
                 }
             }
         }
-        due.sort_by(|a, b| (a.0.wrapping_sub(posted) as i32).cmp(&(b.0.wrapping_sub(posted) as i32)));
+        due.sort_by(|a, b| {
+            (a.0.wrapping_sub(posted) as i32).cmp(&(b.0.wrapping_sub(posted) as i32))
+        });
         for (_, key) in due {
             if let Some(timer) = self.take_timer(st, key) {
                 self.complete(st, timer.req, 0, 0);
@@ -177,7 +190,9 @@ impl Ring {
 impl Ring {
     fn find_timer(&self, st: &State, user_data: u64, link: bool) -> Option<Key> {
         st.pending.find(|p| match p {
-            Pending::Timer(t) => t.req.user_data == user_data && (t.kind != TimerKind::Timeout) == link,
+            Pending::Timer(t) => {
+                t.req.user_data == user_data && (t.kind != TimerKind::Timeout) == link
+            }
             _ => false,
         })
     }
@@ -186,12 +201,22 @@ impl Ring {
     pub fn remove_timeout(self: &Arc<Ring>, st: &mut State, user_data: u64) -> Result<(), Errno> {
         let key = self.find_timer(st, user_data, false).ok_or(Errno::NOENT)?;
         let timer = self.take_timer(st, key).ok_or(Errno::NOENT)?;
-        self.push_task_work(st, super::state::TaskWork::Complete(timer.req, Errno::CANCELED.res(), 0));
+        self.push_task_work(
+            st,
+            super::state::TaskWork::Complete(timer.req, Errno::CANCELED.res(), 0),
+        );
         Ok(())
     }
 
     /// TIMEOUT_REMOVE with an update: a new time; a counted timeout becomes a plain one.
-    pub fn update_timeout(self: &Arc<Ring>, st: &mut State, user_data: u64, link: bool, ns: u64, absolute: bool) -> Result<(), Errno> {
+    pub fn update_timeout(
+        self: &Arc<Ring>,
+        st: &mut State,
+        user_data: u64,
+        link: bool,
+        ns: u64,
+        absolute: bool,
+    ) -> Result<(), Errno> {
         let key = self.find_timer(st, user_data, link).ok_or(Errno::NOENT)?;
         let Some(Pending::Timer(mut arm)) = st.pending.lift(key) else { return Err(Errno::NOENT) };
         st.timers.remove(arm.deadline, key);
@@ -199,7 +224,10 @@ impl Ring {
             spec.ns = ns;
             spec.absolute = absolute;
             spec.count = None;
-            spec.repeat = Repeat::Once;
+            // The count is gone: a repeating timeout now repeats for ever.
+            if spec.repeat != Repeat::Once {
+                spec.repeat = Repeat::Forever;
+            }
             arm.deadline = monotonic_deadline(spec.clock, absolute, ns);
         }
         arm.count = None;

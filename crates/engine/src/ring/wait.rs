@@ -70,14 +70,17 @@ impl Ring {
                     continue;
                 }
                 Look::Sleep(target) => {
-                    let slept = mask_of(wait).and_then(|mask| self.sleep(&Wait { mask, ..*wait }, any, batch));
+                    let slept = mask_of(wait)
+                        .and_then(|mask| self.sleep(&Wait { mask, ..*wait }, any, batch));
                     self.cq.lock().remove_sleeper(target);
                     match slept {
                         Ok(Some(())) => {}
-                        Ok(None) if !any && wait.min_wait_until.is_some() => match self.min_wait_over(wait) {
-                            Some(end) => break end,
-                            None => any = true,
-                        },
+                        Ok(None) if !any && wait.min_wait_until.is_some() => {
+                            match self.min_wait_over(wait) {
+                                Some(end) => break end,
+                                None => any = true,
+                            }
+                        }
                         Ok(None) => break Err(Errno::TIME),
                         Err(e) => break Err(e),
                     }
@@ -119,7 +122,8 @@ impl Ring {
     /// One sleep. `Ok(None)` if the time was up.
     fn sleep(self: &Arc<Ring>, wait: &Wait, any: bool, batch: usize) -> Result<Option<()>, Errno> {
         let until = match (wait.min_wait_until, any) {
-            (Some(min), false) => Some(wait.deadline.map_or(min, |d| d.min(min))),
+            // A timeout shorter than the minimum wait does not cut that short.
+            (Some(min), false) => Some(min),
             _ => wait.deadline,
         };
         let timeout = match until {

@@ -31,11 +31,12 @@ struct Inner {
     queue: VecDeque<Arc<WorkItem>>,
     max: u32,
     workers: u32,
+    /// Idle workers of the present generation.
     idle: u32,
     /// Idle workers that were woken and have not looked yet.
     claimed: u32,
-    /// Idle workers are to leave.
-    retire: bool,
+    /// Workers of an older generation have credentials that the process gave up: they take nothing more.
+    generation: u32,
     running: Vec<(i32, Arc<WorkItem>)>,
     /// Queued and running items of each hash.
     hashes: BTreeMap<u64, u32>,
@@ -90,20 +91,20 @@ impl Account {
     }
 
     /// Blocks a worker until there is work, or it is to leave.
-    pub fn next(&self, tid: i32, exiting: impl Fn() -> bool) -> Next {
+    pub fn next(&self, tid: i32, generation: u32, exiting: impl Fn() -> bool) -> Next {
         let mut timed_out = false;
         loop {
             let mut inner = self.inner.lock();
+            if inner.generation != generation {
+                return Next::Leave;
+            }
             if let Some(item) = inner.next_runnable() {
                 inner.running.push((tid, item.clone()));
                 return Next::Run(item);
             }
             let last = inner.workers == 1;
-            if exiting() || inner.retire || (timed_out && !last) {
+            if exiting() || (timed_out && !last) {
                 inner.workers -= 1;
-                if inner.workers == 0 || inner.idle == 0 {
-                    inner.retire = false;
-                }
                 return Next::Leave;
             }
             inner.idle += 1;
@@ -112,6 +113,10 @@ impl Account {
             let slept = time::futex_wait(&self.bell, ring, Some(WORKER_IDLE_NS));
             const TIMEDOUT: Errno = Errno(110);
             let mut inner = self.inner.lock();
+            if inner.generation != generation {
+                // It was taken out of the count when its generation ended.
+                continue;
+            }
             inner.idle -= 1;
             timed_out = slept == Err(TIMEDOUT) && inner.claimed == 0;
             inner.claimed = inner.claimed.saturating_sub(1);
@@ -159,12 +164,22 @@ impl Account {
         self.ring_all();
     }
 
-    /// Idle workers leave.
-    pub fn retire_idle(&self) {
+    /// All present workers leave as soon as they are free, and count no more. Returns how many new ones the
+    /// caller must start for what is queued; they are counted in.
+    pub fn retire_all(&self) -> u32 {
         let mut inner = self.inner.lock();
-        inner.retire = inner.idle > 0;
+        inner.generation += 1;
+        (inner.idle, inner.claimed) = (0, 0);
+        inner.workers = inner.max.min(inner.queue.len() as u32);
+        let needed = inner.workers;
         drop(inner);
         self.ring_all();
+        needed
+    }
+
+    /// The generation of a worker that starts now.
+    pub fn generation(&self) -> u32 {
+        self.inner.lock().generation
     }
 
     fn ring_all(&self) {

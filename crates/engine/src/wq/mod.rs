@@ -119,7 +119,8 @@ impl Pool {
         if !account.push(item.clone()) {
             return Ok(());
         }
-        self.start_worker(item.bound).or_else(|e| if account.give_up(item) { Err(e) } else { Ok(()) })
+        self.start_worker(item.bound)
+            .or_else(|e| if account.give_up(item) { Err(e) } else { Ok(()) })
     }
 
     /// Starts the worker that was counted in by the account.
@@ -128,7 +129,8 @@ impl Pool {
             Some(engine) => {
                 engine.count_worker(1);
                 let pool = self.clone();
-                let spawned = engine.spawn(Box::new(move || worker::run(&pool, bound)));
+                let generation = self.account(bound).generation();
+                let spawned = engine.spawn(Box::new(move || worker::run(&pool, bound, generation)));
                 if spawned.is_err() {
                     engine.count_worker(-1);
                 }
@@ -161,10 +163,13 @@ impl Pool {
         }
     }
 
-    /// Idle workers leave; new ones have the credentials of the thread that starts them.
-    pub fn replace_workers(&self) {
-        self.bound.retire_idle();
-        self.unbound.retire_idle();
+    /// Present workers leave; new ones have the credentials of the thread that starts them.
+    pub fn replace_workers(self: &Arc<Pool>) {
+        for bound in [true, false] {
+            for _ in 0..self.account(bound).retire_all() {
+                let _ = self.start_worker(bound);
+            }
+        }
     }
 
     /// IORING_REGISTER_IOWQ_MAX_WORKERS: 0 keeps; returns the old limits.

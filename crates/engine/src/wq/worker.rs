@@ -10,14 +10,16 @@ use core::sync::atomic::Ordering;
 use std::sync::Arc;
 
 /// A worker's life.
-pub fn run(pool: &Arc<Pool>, bound: bool) {
+pub fn run(pool: &Arc<Pool>, bound: bool, generation: u32) {
     let tid = thread::gettid();
     thread::set_name(&format!("iou-wrk-{}", pool.tid));
     if let Some(mask) = &*pool.affinity.lock() {
         let _ = thread::set_affinity(0, mask);
     }
     let account = pool.account(bound);
-    while let Next::Run(item) = account.next(tid, || pool.exiting.load(Ordering::Acquire)) {
+    loop {
+        let exiting = || pool.exiting.load(Ordering::Acquire);
+        let Next::Run(item) = account.next(tid, generation, exiting) else { break };
         let finished = execute(&item);
         account.done(tid, &item);
         if let Some((req, outcome)) = finished {
@@ -37,11 +39,14 @@ fn execute(item: &Arc<WorkItem>) -> Option<(Box<Req>, Issue)> {
     }
     let _identity = req.creds.clone().map(|creds| creds.assume());
     loop {
-        let mut ctx = Ctx { ring: &item.ring, st: None, blocking: Some(&item.cancel), task: &item.task };
+        let mut ctx =
+            Ctx { ring: &item.ring, st: None, blocking: Some(&item.cancel), task: &item.task };
         match (req.def.issue)(&mut req, &mut ctx) {
             // Interrupted for an item that was finished before the signal came.
             Issue::Done(res, _) if res == Errno::INTR.res() && !item.is_cancelled() => continue,
-            Issue::Done(res, _) if res == Errno::INTR.res() => return Some((req, Issue::err(Errno::CANCELED))),
+            Issue::Done(res, _) if res == Errno::INTR.res() => {
+                return Some((req, Issue::err(Errno::CANCELED)))
+            }
             outcome => return Some((req, outcome)),
         }
     }

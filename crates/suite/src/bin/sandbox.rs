@@ -24,15 +24,8 @@ fn main() -> ExitCode {
         return ExitCode::from(125);
     }
     let error = Command::new(&program[0]).args(&program[1..]).exec();
-    eprintln!(
-        "sandbox: cannot run {}: {error}",
-        program[0].to_string_lossy()
-    );
-    ExitCode::from(if error.kind() == ErrorKind::NotFound {
-        127
-    } else {
-        126
-    })
+    eprintln!("sandbox: cannot run {}: {error}", program[0].to_string_lossy());
+    ExitCode::from(if error.kind() == ErrorKind::NotFound { 127 } else { 126 })
 }
 
 fn parse(arguments: Vec<OsString>) -> Option<(Answer, Vec<OsString>)> {

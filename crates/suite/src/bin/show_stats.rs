@@ -41,10 +41,7 @@ fn show_counters(process: &Value) {
     let plain = fields.filter(|(_, value)| !value.is_object() && !value.is_array());
     let texts: Vec<String> = plain
         .map(|(name, value)| {
-            format!(
-                "{name} {}",
-                value.as_str().map_or(value.to_string(), String::from)
-            )
+            format!("{name} {}", value.as_str().map_or(value.to_string(), String::from))
         })
         .collect();
     println!("{}", texts.join(", "));
@@ -56,9 +53,7 @@ fn show_operations(process: &Value) {
     println!();
     for (name, counts) in process["ops"].as_object().into_iter().flatten() {
         print!("{name:16}");
-        COLUMNS
-            .iter()
-            .for_each(|column| print!("{:>11}", counts[*column].as_u64().unwrap_or(0)));
+        COLUMNS.iter().for_each(|column| print!("{:>11}", counts[*column].as_u64().unwrap_or(0)));
         println!();
     }
 }

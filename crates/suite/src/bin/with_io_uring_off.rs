@@ -54,10 +54,7 @@ fn run(program: &OsStr, arguments: &[OsString]) -> io::Result<u8> {
     unsafe { command.pre_exec(move || prepare(filter_instead)) };
     let status = command.status()?;
     drop(off);
-    Ok(status
-        .code()
-        .or(status.signal().map(|signal| 128 + signal))
-        .unwrap_or(125) as u8)
+    Ok(status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(125) as u8)
 }
 
 /// In the child: it dies with us, since io_uring is on again then.

@@ -22,12 +22,7 @@ pub fn jobs() -> Vec<Job> {
     let mut jobs: Vec<Job> = plain
         .into_iter()
         .map(|(name, direct, depth)| {
-            job(
-                name,
-                vec![direct, depth],
-                &["READ", "READV"],
-                &["WRITE", "WRITEV"],
-            )
+            job(name, vec![direct, depth], &["READ", "READV"], &["WRITE", "WRITEV"])
         })
         .collect();
     for direct in ["--direct=0", "--direct=1"] {
@@ -40,12 +35,7 @@ pub fn jobs() -> Vec<Job> {
         jobs.push(job(name, options, &["READ_FIXED"], &["WRITE_FIXED"]));
     }
     let options = vec!["--direct=1", "--iodepth=32", "--sqthread_poll=1"];
-    jobs.push(job(
-        "fio_sqpoll",
-        options,
-        &["READ", "READV"],
-        &["WRITE", "WRITEV"],
-    ));
+    jobs.push(job("fio_sqpoll", options, &["READ", "READV"], &["WRITE", "WRITEV"]));
     jobs
 }
 
@@ -72,19 +62,10 @@ fn run(desk: &Desk, options: &[&str]) -> Result<Done, String> {
     let report = desk.path("report.json");
     let mut command = desk.command("fio")?;
     command
-        .args([
-            "--name=job",
-            "--filename=data",
-            "--ioengine=io_uring",
-            "--rw=randrw",
-        ])
+        .args(["--name=job", "--filename=data", "--ioengine=io_uring", "--rw=randrw"])
         .arg(format!("--bs={BLOCK_SIZE}"))
         .arg(format!("--size={}", BLOCKS * BLOCK_SIZE))
-        .args([
-            "--verify=crc32c",
-            "--verify_fatal=1",
-            "--verify_state_save=0",
-        ])
+        .args(["--verify=crc32c", "--verify_fatal=1", "--verify_state_save=0"])
         .args(["--output-format=json", "--output=report.json"])
         .args(options);
     let outcome = desk.run(&mut command, LIMIT_SECONDS)?;
@@ -99,16 +80,10 @@ fn check(report: &str) -> Result<Done, String> {
     let report: Value = serde_json::from_str(&report[from..]).map_err(|error| error.to_string())?;
     let job = &report["jobs"][0];
     let count = |side: &str| job[side]["total_ios"].as_u64().unwrap_or(0);
-    let done = Done {
-        reads: count("read"),
-        writes: count("write"),
-    };
+    let done = Done { reads: count("read"), writes: count("write") };
     match job["error"].as_i64() {
         // Verifying reads every block written, so the reads are no fewer than the blocks.
         Some(0) if done.writes > BLOCKS / 4 && done.reads >= BLOCKS => Ok(done),
-        error => Err(format!(
-            "error {error:?}, {} reads, {} writes",
-            done.reads, done.writes
-        )),
+        error => Err(format!("error {error:?}, {} reads, {} writes", done.reads, done.writes)),
     }
 }

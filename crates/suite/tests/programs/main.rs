@@ -38,15 +38,9 @@ impl Job {
         needs: &[&str],
         run: impl Fn(&Desk) -> Result<(), String> + Send + 'static,
     ) -> Job {
-        let absent = needs
-            .iter()
-            .find(|need| anyring_suite::places::program(need).is_none());
+        let absent = needs.iter().find(|need| anyring_suite::places::program(need).is_none());
         let missing = absent.map(|need| format!("{need} is not installed"));
-        Job {
-            name: name.into(),
-            missing,
-            run: Box::new(run),
-        }
+        Job { name: name.into(), missing, run: Box::new(run) }
     }
 }
 
@@ -62,12 +56,7 @@ fn main() -> ExitCode {
 fn jobs() -> Vec<Job> {
     let mut jobs = fio::jobs();
     jobs.extend(qemu::jobs());
-    jobs.extend([
-        mariadb::job(),
-        node::job(),
-        plocate::job(),
-        stress_ng::job(),
-    ]);
+    jobs.extend([mariadb::job(), node::job(), plocate::job(), stress_ng::job()]);
     jobs
 }
 

@@ -18,11 +18,7 @@ const LIMIT_SECONDS: u64 = 60;
 
 /// Fill, read back, kill, recover.
 pub fn job() -> Job {
-    Job::new(
-        "mariadb",
-        &["mariadbd", "mariadb", "mariadb-install-db"],
-        run,
-    )
+    Job::new("mariadb", &["mariadbd", "mariadb", "mariadb-install-db"], run)
 }
 
 fn run(desk: &Desk) -> Result<(), String> {
@@ -39,9 +35,7 @@ fn run(desk: &Desk) -> Result<(), String> {
     }
     let after = fingerprint(&server)?;
     if after != before {
-        return Err(format!(
-            "after the crash the table holds {after}, before it held {before}"
-        ));
+        return Err(format!("after the crash the table holds {after}, before it held {before}"));
     }
     server.stop()?;
     desk.engine_did(&["READ", "READV"], 1)?;
@@ -50,14 +44,8 @@ fn run(desk: &Desk) -> Result<(), String> {
 
 fn install(desk: &Desk) -> Result<(), String> {
     let mut command = Command::new("mariadb-install-db");
-    command
-        .arg("--no-defaults")
-        .arg(format!("--datadir={}", desk.path("data").display()));
-    command.args([
-        "--user=root",
-        "--auth-root-authentication-method=normal",
-        "--skip-test-db",
-    ]);
+    command.arg("--no-defaults").arg(format!("--datadir={}", desk.path("data").display()));
+    command.args(["--user=root", "--auth-root-authentication-method=normal", "--skip-test-db"]);
     desk.run(&mut command, LIMIT_SECONDS).map(|_| ())
 }
 
@@ -100,15 +88,10 @@ impl<'a> Server<'a> {
     /// Starts it and waits until it answers. Its log must say that it uses io_uring.
     fn start(desk: &'a Desk) -> Result<Server<'a>, String> {
         let mut command = desk.command("mariadbd")?;
-        command
-            .arg("--no-defaults")
-            .arg(format!("--datadir={}", desk.path("data").display()));
+        command.arg("--no-defaults").arg(format!("--datadir={}", desk.path("data").display()));
         command.arg(format!("--pid-file={}", desk.path("server.pid").display()));
         command.args(["--user=root", "--skip-networking", "--socket=server.sock"]);
-        command.args([
-            "--innodb-use-native-aio=1",
-            "--innodb-flush-log-at-trx-commit=1",
-        ]);
+        command.args(["--innodb-use-native-aio=1", "--innodb-flush-log-at-trx-commit=1"]);
         // A small pool makes it read and write pages all the time.
         command.args(["--innodb-buffer-pool-size=8M", "--skip-log-bin"]);
         let log = desk.next_output();
@@ -133,14 +116,10 @@ impl<'a> Server<'a> {
     /// Older servers name the library, newer ones the kernel's interface.
     fn check_log(&self) -> Result<(), String> {
         let log = self.log();
-        let used = ["Using io_uring", "Using liburing"]
-            .iter()
-            .any(|line| log.contains(line));
+        let used = ["Using io_uring", "Using liburing"].iter().any(|line| log.contains(line));
         match used && !log.contains("falling back") {
             true => Ok(()),
-            false => Err(format!(
-                "mariadbd does not say that it uses io_uring:\n{log}"
-            )),
+            false => Err(format!("mariadbd does not say that it uses io_uring:\n{log}")),
         }
     }
 
@@ -169,10 +148,7 @@ impl<'a> Server<'a> {
     fn ask(&self, statement: &str) -> Result<String, String> {
         let answer = self.desk.run(&mut self.client(statement), LIMIT_SECONDS);
         answer.map(|outcome| outcome.output).map_err(|error| {
-            format!(
-                "'{statement}' failed: {error}\nthe server's log:\n{}",
-                self.log()
-            )
+            format!("'{statement}' failed: {error}\nthe server's log:\n{}", self.log())
         })
     }
 
@@ -185,31 +161,18 @@ impl<'a> Server<'a> {
         let deadline = Instant::now() + START_LIMIT;
         while !read_end(&output).unwrap_or_default().contains("deleted") {
             if Instant::now() > deadline {
-                return Err(format!(
-                    "the open transaction does not proceed:\n{}",
-                    self.log()
-                ));
+                return Err(format!("the open transaction does not proceed:\n{}", self.log()));
             }
             thread::sleep(Duration::from_millis(20));
         }
         let pid = std::fs::read_to_string(self.desk.path("server.pid"))
             .map_err(|error| error.to_string())?;
-        let pid: i32 = pid
-            .trim()
-            .parse()
-            .map_err(|_| format!("no process id: {pid}"))?;
+        let pid: i32 = pid.trim().parse().map_err(|_| format!("no process id: {pid}"))?;
         // SAFETY: kill takes no pointers; the server wrote this id and still runs.
         if unsafe { libc::kill(pid, libc::SIGKILL) } != 0 {
-            return Err(format!(
-                "mariadbd ({pid}) is gone before it was killed:\n{}",
-                self.log()
-            ));
+            return Err(format!("mariadbd ({pid}) is gone before it was killed:\n{}", self.log()));
         }
-        match self
-            .group
-            .wait(STOP_LIMIT)
-            .map_err(|error| error.to_string())?
-        {
+        match self.group.wait(STOP_LIMIT).map_err(|error| error.to_string())? {
             // The launcher passes the signal on, in one of the two usual ways.
             Ended::Signaled(9) | Ended::Exited(137) => Ok(()),
             ended => Err(format!("after kill -9 the command ended with {ended}")),
@@ -218,16 +181,9 @@ impl<'a> Server<'a> {
 
     fn stop(mut self) -> Result<(), String> {
         self.ask("SHUTDOWN")?;
-        match self
-            .group
-            .wait(STOP_LIMIT)
-            .map_err(|error| error.to_string())?
-        {
+        match self.group.wait(STOP_LIMIT).map_err(|error| error.to_string())? {
             Ended::Exited(0) => Ok(()),
-            ended => Err(format!(
-                "after SHUTDOWN mariadbd ended with {ended}:\n{}",
-                self.log()
-            )),
+            ended => Err(format!("after SHUTDOWN mariadbd ended with {ended}:\n{}", self.log())),
         }
     }
 }

@@ -48,10 +48,7 @@ pub fn job() -> Job {
 /// libuv uses io_uring for files since 1.45.
 fn without_io_uring() -> Option<String> {
     let node = places::program("node")?;
-    let output = Command::new(node)
-        .args(["-p", "process.versions.uv"])
-        .output()
-        .ok()?;
+    let output = Command::new(node).args(["-p", "process.versions.uv"]).output().ok()?;
     let version = String::from_utf8_lossy(&output.stdout).trim().to_string();
     let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0u32));
     let (major, minor) = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
@@ -64,10 +61,7 @@ fn run(desk: &Desk) -> Result<(), String> {
     command.arg("work.mjs").env("UV_USE_IO_URING", "1");
     let outcome = desk.run(&mut command, LIMIT_SECONDS)?;
     if !outcome.output.contains(&format!("done {OPERATIONS}")) {
-        return Err(format!(
-            "Node did not finish its work: {}",
-            outcome.last_lines(10)
-        ));
+        return Err(format!("Node did not finish its work: {}", outcome.last_lines(10)));
     }
     // libuv hands an operation to its threads when its ring happens to be full.
     for opcodes in [&["STATX"][..], &["OPENAT"], &["READ", "READV"], &["CLOSE"]] {

@@ -64,11 +64,7 @@ impl Desk {
     pub fn new(place: Place, name: &str) -> Result<Desk, String> {
         let scratch = places::scratch(&format!("{}-{name}", place.name()))
             .map_err(|error| format!("no scratch folder: {error}"))?;
-        Ok(Desk {
-            place,
-            scratch,
-            commands: Cell::new(0),
-        })
+        Ok(Desk { place, scratch, commands: Cell::new(0) })
     }
 
     /// A path in the scratch folder.
@@ -87,18 +83,12 @@ impl Desk {
         let mut command = match self.place {
             Place::Sandbox(answer) => {
                 let mut command = Command::new(places::helper("sandbox")?);
-                command
-                    .args(["--io-uring", answer.name(), "--"])
-                    .arg(anyring);
+                command.args(["--io-uring", answer.name(), "--"]).arg(anyring);
                 command
             }
             _ => Command::new(anyring),
         };
-        command
-            .args(["run", "--stats"])
-            .arg(self.stats_path())
-            .arg("--")
-            .arg(program);
+        command.args(["run", "--stats"]).arg(self.stats_path()).arg("--").arg(program);
         command.current_dir(self.scratch.path());
         Ok(command)
     }

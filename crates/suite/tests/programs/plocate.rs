@@ -38,9 +38,7 @@ fn run(desk: &Desk) -> Result<(), String> {
     // With -e it looks whether the files are there still, with statx on the ring.
     let existing = find(desk, &["-e"])?;
     if existing != [needle.display().to_string()] {
-        return Err(format!(
-            "with -e found {existing:?}, wanted {needle:?} alone"
-        ));
+        return Err(format!("with -e found {existing:?}, wanted {needle:?} alone"));
     }
     desk.engine_did(&["READ", "READV"], 2)?;
     desk.engine_did(&["STATX"], 1)
@@ -60,10 +58,7 @@ fn build_database(desk: &Desk) -> Result<(), String> {
         "--prunenames",
         "",
     ]);
-    command
-        .arg("-U")
-        .arg(desk.path("tree"))
-        .current_dir(desk.path(""));
+    command.arg("-U").arg(desk.path("tree")).current_dir(desk.path(""));
     desk.run(&mut command, LIMIT_SECONDS).map(|_| ())
 }
 

@@ -17,9 +17,7 @@ pub fn jobs() -> Vec<Job> {
     let needs = &["qemu-img"];
     vec![
         Job::new("qemu_bench_none", needs, |desk| bench(desk, "none")),
-        Job::new("qemu_bench_writeback", needs, |desk| {
-            bench(desk, "writeback")
-        }),
+        Job::new("qemu_bench_writeback", needs, |desk| bench(desk, "writeback")),
         Job::new("qemu_convert", needs, convert),
     ]
 }
@@ -28,9 +26,8 @@ fn bench(desk: &Desk, cache: &str) -> Result<(), String> {
     let image = write_image(desk)?;
     for write in [false, true] {
         let mut command = desk.command("qemu-img")?;
-        command.args([
-            "bench", "-i", "io_uring", "-f", "raw", "-t", cache, "-d", "32", "-s", "4096",
-        ]);
+        command
+            .args(["bench", "-i", "io_uring", "-f", "raw", "-t", cache, "-d", "32", "-s", "4096"]);
         command.args(["-c", &REQUESTS.to_string()]);
         if write {
             command.args(["-w", "--pattern=65"]);
@@ -63,8 +60,7 @@ fn convert(desk: &Desk) -> Result<(), String> {
     let image = write_image(desk)?;
     let target = desk.path("target.img");
     let file = fs::File::create(&target).map_err(|error| error.to_string())?;
-    file.set_len(IMAGE_BYTES)
-        .map_err(|error| error.to_string())?;
+    file.set_len(IMAGE_BYTES).map_err(|error| error.to_string())?;
     let options =
         |name: &str| format!("driver=raw,file.driver=file,file.filename={name},file.aio=io_uring");
     let mut command = desk.command("qemu-img")?;
@@ -80,10 +76,7 @@ fn convert(desk: &Desk) -> Result<(), String> {
 
 fn no_fallback(outcome: &Outcome) -> Result<(), String> {
     match outcome.output.contains("falling back") {
-        true => Err(format!(
-            "qemu-img gave io_uring up: {}",
-            outcome.last_lines(4)
-        )),
+        true => Err(format!("qemu-img gave io_uring up: {}", outcome.last_lines(4))),
         false => Ok(()),
     }
 }

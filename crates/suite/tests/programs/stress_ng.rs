@@ -8,29 +8,15 @@ const SECONDS: u64 = 5;
 pub fn job() -> Job {
     Job::new("stress_ng", &["stress-ng"], |desk| {
         let mut command = desk.command("stress-ng")?;
-        command.args([
-            "--io-uring",
-            "2",
-            "--verify",
-            "--metrics",
-            "-t",
-            &SECONDS.to_string(),
-        ]);
+        command.args(["--io-uring", "2", "--verify", "--metrics", "-t", &SECONDS.to_string()]);
         let outcome = desk.run(&mut command, SECONDS + 30)?;
-        let failed = ["fail:", "skipped", "error:"]
-            .iter()
-            .any(|word| outcome.output.contains(word));
+        let failed =
+            ["fail:", "skipped", "error:"].iter().any(|word| outcome.output.contains(word));
         if failed || !outcome.output.contains("successful run completed") {
-            return Err(format!(
-                "stress-ng is not content:\n{}",
-                outcome.last_lines(12)
-            ));
+            return Err(format!("stress-ng is not content:\n{}", outcome.last_lines(12)));
         }
         if bogo_ops(&outcome.output) == 0 {
-            return Err(format!(
-                "stress-ng did nothing:\n{}",
-                outcome.last_lines(12)
-            ));
+            return Err(format!("stress-ng did nothing:\n{}", outcome.last_lines(12)));
         }
         desk.engine_did(&["READV", "READ"], 1)?;
         desk.engine_did(&["WRITEV", "WRITE"], 1)?;
@@ -40,10 +26,8 @@ pub fn job() -> Job {
 
 /// The count in the stressor's line of metrics.
 fn bogo_ops(output: &str) -> u64 {
-    let mut words = output
-        .lines()
-        .filter(|line| line.contains("metrc:"))
-        .flat_map(str::split_whitespace);
+    let mut words =
+        output.lines().filter(|line| line.contains("metrc:")).flat_map(str::split_whitespace);
     words.find(|word| *word == "io-uring");
     words.next().and_then(|word| word.parse().ok()).unwrap_or(0)
 }

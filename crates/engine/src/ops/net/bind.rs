@@ -14,7 +14,12 @@ pub struct Bind {
 }
 
 fn prep_bind(sqe: &Sqe) -> Result<Op, Errno> {
-    must_be_zero(&[sqe.len as u64, sqe.op_flags as u64, sqe.buf_index as u64, sqe.file_index as u64])?;
+    must_be_zero(&[
+        sqe.len as u64,
+        sqe.op_flags as u64,
+        sqe.buf_index as u64,
+        sqe.file_index as u64,
+    ])?;
     Ok(Op::Bind(Bind { addr: read_address(sqe.addr, sqe.off & 0xffff_ffff)? }))
 }
 
@@ -26,7 +31,8 @@ fn issue_bind(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
 }
 
 fn prep_listen(sqe: &Sqe) -> Result<Op, Errno> {
-    let zero = [sqe.off, sqe.addr, sqe.op_flags as u64, sqe.buf_index as u64, sqe.file_index as u64];
+    let zero =
+        [sqe.off, sqe.addr, sqe.op_flags as u64, sqe.buf_index as u64, sqe.file_index as u64];
     must_be_zero(&zero)?;
     Ok(Op::Listen(sqe.len))
 }
@@ -34,7 +40,9 @@ fn prep_listen(sqe: &Sqe) -> Result<Op, Errno> {
 fn issue_listen(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     let Op::Listen(backlog) = req.op else { return Issue::err(Errno::INVAL) };
     // SAFETY: integer arguments only.
-    Issue::from_result(unsafe { ctx.call(nr::__NR_listen, [req.file.raw() as usize, backlog as usize, 0, 0, 0, 0]) })
+    Issue::from_result(unsafe {
+        ctx.call(nr::__NR_listen, [req.file.raw() as usize, backlog as usize, 0, 0, 0, 0])
+    })
 }
 
 /// BIND.

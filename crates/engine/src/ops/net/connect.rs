@@ -26,8 +26,16 @@ pub fn read_address(addr: u64, len: u64) -> Result<Vec<u8>, Errno> {
 }
 
 fn prep(sqe: &Sqe) -> Result<Op, Errno> {
-    must_be_zero(&[sqe.len as u64, sqe.op_flags as u64, sqe.buf_index as u64, sqe.file_index as u64])?;
-    Ok(Op::Connect(Connect { addr: read_address(sqe.addr, sqe.off & 0xffff_ffff)?, in_progress: false }))
+    must_be_zero(&[
+        sqe.len as u64,
+        sqe.op_flags as u64,
+        sqe.buf_index as u64,
+        sqe.file_index as u64,
+    ])?;
+    Ok(Op::Connect(Connect {
+        addr: read_address(sqe.addr, sqe.off & 0xffff_ffff)?,
+        in_progress: false,
+    }))
 }
 
 fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
@@ -75,4 +83,5 @@ fn outcome(socket: i32) -> Issue {
 }
 
 /// CONNECT.
-pub const CONNECT: OpDef = OpDef { unbound: true, ..OpDef::new("CONNECT", op::CONNECT, prep, issue) };
+pub const CONNECT: OpDef =
+    OpDef { unbound: true, ..OpDef::new("CONNECT", op::CONNECT, prep, issue) };

@@ -58,7 +58,9 @@ fn prep_accept(sqe: &Sqe) -> Result<Op, Errno> {
     if sqe.ioprio & !(ACCEPT_DONTWAIT | ACCEPT_POLL_FIRST) != 0 {
         return Err(Errno::INVAL);
     }
-    if sqe.op_flags & !(CLOEXEC | NONBLOCK) != 0 || (sqe.file_index != 0 && sqe.op_flags & CLOEXEC != 0) {
+    if sqe.op_flags & !(CLOEXEC | NONBLOCK) != 0
+        || (sqe.file_index != 0 && sqe.op_flags & CLOEXEC != 0)
+    {
         return Err(Errno::INVAL);
     }
     Ok(Op::Accept(Accept {
@@ -89,7 +91,14 @@ fn issue_accept(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
             return Issue::Worker;
         }
     }
-    let args = [listener as usize, accept.addr as usize, accept.addrlen as usize, accept.flags as usize, 0, 0];
+    let args = [
+        listener as usize,
+        accept.addr as usize,
+        accept.addrlen as usize,
+        accept.flags as usize,
+        0,
+        0,
+    ];
     let slot = accept.slot;
     let dontwait = accept.dontwait;
     // SAFETY: the address pointers are the program's, which the kernel checks.
@@ -121,7 +130,14 @@ fn is_listening(socket: i32) -> bool {
 pub fn sockopt(socket: i32, option: u32) -> Result<i32, Errno> {
     const SOL_SOCKET: usize = 1;
     let (mut value, mut len) = (0i32, 4u32);
-    let args = [socket as usize, SOL_SOCKET, option as usize, &raw mut value as usize, &raw mut len as usize, 0];
+    let args = [
+        socket as usize,
+        SOL_SOCKET,
+        option as usize,
+        &raw mut value as usize,
+        &raw mut len as usize,
+        0,
+    ];
     // SAFETY: value and length are locals.
     unsafe { crate::host::syscall(nr::__NR_getsockopt, args) }.map(|_| value)
 }
@@ -135,14 +151,24 @@ fn prep_socket(sqe: &Sqe) -> Result<Op, Errno> {
     if sqe.off as u32 & !TYPE_MASK & !(CLOEXEC | NONBLOCK) != 0 {
         return Err(Errno::INVAL);
     }
-    Ok(Op::Socket(Socket { domain: sqe.fd, kind: sqe.off, protocol: sqe.len, slot: sqe.file_index }))
+    Ok(Op::Socket(Socket {
+        domain: sqe.fd,
+        kind: sqe.off,
+        protocol: sqe.len,
+        slot: sqe.file_index,
+    }))
 }
 
 fn issue_socket(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     let Op::Socket(s) = &req.op else { return Issue::err(Errno::INVAL) };
     let slot = s.slot;
     // SAFETY: integer arguments only.
-    let made = unsafe { ctx.call(nr::__NR_socket, [s.domain as usize, s.kind as usize, s.protocol as usize, 0, 0, 0]) };
+    let made = unsafe {
+        ctx.call(
+            nr::__NR_socket,
+            [s.domain as usize, s.kind as usize, s.protocol as usize, 0, 0, 0],
+        )
+    };
     match made.and_then(|new| install(ctx, OwnedFd::from_raw(new as i32), slot)) {
         Ok(res) => Issue::Done(res, 0),
         Err(e) => Issue::err(e),
@@ -150,7 +176,8 @@ fn issue_socket(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
 }
 
 fn prep_shutdown(sqe: &Sqe) -> Result<Op, Errno> {
-    let zero = [sqe.off, sqe.addr, sqe.op_flags as u64, sqe.buf_index as u64, sqe.file_index as u64];
+    let zero =
+        [sqe.off, sqe.addr, sqe.op_flags as u64, sqe.buf_index as u64, sqe.file_index as u64];
     must_be_zero(&zero)?;
     Ok(Op::Shutdown(sqe.len))
 }
@@ -158,7 +185,9 @@ fn prep_shutdown(sqe: &Sqe) -> Result<Op, Errno> {
 fn issue_shutdown(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     let Op::Shutdown(how) = req.op else { return Issue::err(Errno::INVAL) };
     // SAFETY: integer arguments only.
-    Issue::from_result(unsafe { ctx.call(nr::__NR_shutdown, [req.file.raw() as usize, how as usize, 0, 0, 0, 0]) })
+    Issue::from_result(unsafe {
+        ctx.call(nr::__NR_shutdown, [req.file.raw() as usize, how as usize, 0, 0, 0, 0])
+    })
 }
 
 /// ACCEPT.
@@ -169,6 +198,7 @@ pub const ACCEPT: OpDef = OpDef {
     ..OpDef::new("ACCEPT", op::ACCEPT, prep_accept, issue_accept)
 };
 /// SOCKET.
-pub const SOCKET: OpDef = OpDef { file: FileUse::Ignored, ..OpDef::new("SOCKET", op::SOCKET, prep_socket, issue_socket) };
+pub const SOCKET: OpDef =
+    OpDef { file: FileUse::Ignored, ..OpDef::new("SOCKET", op::SOCKET, prep_socket, issue_socket) };
 /// SHUTDOWN.
 pub const SHUTDOWN: OpDef = OpDef::new("SHUTDOWN", op::SHUTDOWN, prep_shutdown, issue_shutdown);

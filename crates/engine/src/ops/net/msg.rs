@@ -63,11 +63,19 @@ fn prep_send(sqe: &Sqe) -> Result<Op, Errno> {
         return Err(Errno::INVAL);
     }
     let (header, vectors) = read_header(sqe)?;
-    let name = if header.name == 0 { Vec::new() } else { user::read_vec(header.name, header.namelen as usize)? };
+    let name = if header.name == 0 {
+        Vec::new()
+    } else {
+        user::read_vec(header.name, header.namelen as usize)?
+    };
     if header.controllen > CONTROL_BYTES_MAX {
         return Err(Errno::NOBUFS);
     }
-    let control = if header.control == 0 { Vec::new() } else { user::read_vec(header.control, header.controllen)? };
+    let control = if header.control == 0 {
+        Vec::new()
+    } else {
+        user::read_vec(header.control, header.controllen)?
+    };
     let flags = sqe.op_flags | MSG_NOSIGNAL;
     Ok(message(sqe, Msg { name, control, flags, ..blank(sqe, true, header, vectors) }))
 }
@@ -139,7 +147,8 @@ fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
                 }
                 let (done, send) = (m.done, m.send);
                 req.failed |= whole && done < wanted;
-                let more = !send && done == wanted && done > 0 && is_stream(socket) && has_more(socket);
+                let more =
+                    !send && done == wanted && done > 0 && is_stream(socket) && has_more(socket);
                 return Issue::Done(done as i32, if more { cqe::F_SOCK_NONEMPTY } else { 0 });
             }
             Err(Errno::AGAIN) if m.flags & MSG_DONTWAIT == 0 => {
@@ -169,13 +178,15 @@ fn call(m: &mut Msg, socket: i32, chosen: Option<Iovec>) -> Result<usize, Errno>
     if m.send {
         header.name = if m.name.is_empty() { 0 } else { m.name.as_ptr() as usize };
         header.namelen = m.name.len() as u32;
-        header.control = if m.control.is_empty() || m.done > 0 { 0 } else { m.control.as_ptr() as usize };
+        header.control =
+            if m.control.is_empty() || m.done > 0 { 0 } else { m.control.as_ptr() as usize };
         header.controllen = if header.control == 0 { 0 } else { m.control.len() };
         let args = [socket as usize, &raw const header as usize, flags as usize, 0, 0, 0];
         // SAFETY: header, name, control and vectors are the engine's; the data is the program's, which the kernel checks.
         return unsafe { crate::host::syscall(nr::__NR_sendmsg, args) };
     }
-    let args = [socket as usize, &raw mut header as usize, (flags & !MSG_WAITALL) as usize, 0, 0, 0];
+    let args =
+        [socket as usize, &raw mut header as usize, (flags & !MSG_WAITALL) as usize, 0, 0, 0];
     // SAFETY: header and vectors are the engine's; name, control and data are the program's, which the kernel checks.
     let n = unsafe { crate::host::syscall(nr::__NR_recvmsg, args) }?;
     // The program's own header learns what a recvmsg(2) would have told it.

@@ -32,11 +32,13 @@ pub struct Transfer {
 }
 
 fn prep_send(sqe: &Sqe) -> Result<Op, Errno> {
-    if sqe.ioprio & !(RECVSEND_POLL_FIRST | super::SEND_VECTORIZED) != 0 || sqe.addr_len_pad() != 0 {
+    if sqe.ioprio & !(RECVSEND_POLL_FIRST | super::SEND_VECTORIZED) != 0 || sqe.addr_len_pad() != 0
+    {
         return Err(Errno::INVAL);
     }
     let selects = sqe.flags & sqe::BUFFER_SELECT != 0;
-    let addr = if sqe.off != 0 { read_address(sqe.off, sqe.addr_len() as u64)? } else { Vec::new() };
+    let addr =
+        if sqe.off != 0 { read_address(sqe.off, sqe.addr_len() as u64)? } else { Vec::new() };
     let vectorized = sqe.ioprio & super::SEND_VECTORIZED != 0 && !selects;
     let vectors = if vectorized { Some(read_iovecs(sqe.addr, sqe.len)?) } else { None };
     Ok(Op::Transfer(Transfer { vectors, addr, ..transfer(sqe, true) }))
@@ -75,7 +77,10 @@ pub fn has_more(socket: i32) -> bool {
     let mut bytes = 0i32;
     // SAFETY: the kernel writes one integer.
     let asked = unsafe {
-        crate::host::syscall(nr::__NR_ioctl, [socket as usize, FIONREAD, &raw mut bytes as usize, 0, 0, 0])
+        crate::host::syscall(
+            nr::__NR_ioctl,
+            [socket as usize, FIONREAD, &raw mut bytes as usize, 0, 0, 0],
+        )
     };
     asked.is_ok() && bytes > 0
 }
@@ -154,13 +159,20 @@ fn call(t: &Transfer, socket: i32, memory: Iovec) -> Result<usize, Errno> {
             ..Msghdr::default()
         };
         // SAFETY: header, name and vectors are the engine's; the data is the program's, which the kernel checks.
-        return unsafe { crate::host::syscall(nr::__NR_sendmsg, [socket, &raw const header as usize, flags, 0, 0, 0]) };
+        return unsafe {
+            crate::host::syscall(
+                nr::__NR_sendmsg,
+                [socket, &raw const header as usize, flags, 0, 0, 0],
+            )
+        };
     }
     let (base, len) = (memory.base + t.done, memory.len - t.done);
     if t.send {
         let name = if t.addr.is_empty() { 0 } else { t.addr.as_ptr() as usize };
         // SAFETY: the address is a copy; the data is the program's, which the kernel checks.
-        unsafe { crate::host::syscall(nr::__NR_sendto, [socket, base, len, flags, name, t.addr.len()]) }
+        unsafe {
+            crate::host::syscall(nr::__NR_sendto, [socket, base, len, flags, name, t.addr.len()])
+        }
     } else {
         // The engine waits for the rest itself.
         let flags = flags & !(MSG_WAITALL as usize);

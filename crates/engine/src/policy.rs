@@ -1,0 +1,65 @@
+//! Policy: every idea that can be switched and measured is a field here. The first value of each is the default.
+//!
+//! Written as `NAME=VALUE,...`, as on the command line and in ANYRING_POLICY.
+
+/// See the module's description.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// `lazy_wake=on|off`: a thread that waits for several CQEs is woken when they are all there, not by each. What
+    /// ends a wait early (a timeout that fired, the overflow list) wakes it in both cases.
+    pub lazy_wake: bool,
+    /// `rewrite=on|off`: the preload front door replaces a hot system call site after its first trap.
+    pub rewrite: bool,
+}
+
+impl Policy {
+    /// What holds where nothing is said.
+    pub const DEFAULT: Policy = Policy { lazy_wake: true, rewrite: true };
+
+    /// Reads a list; the last value of a name counts. The error is the item that is not understood.
+    pub fn parse(list: &[u8]) -> Result<Policy, &[u8]> {
+        let mut policy = Policy::DEFAULT;
+        for item in list.split(|b| *b == b',').filter(|item| !item.is_empty()) {
+            policy.set(item).ok_or(item)?;
+        }
+        Ok(policy)
+    }
+
+    fn set(&mut self, item: &[u8]) -> Option<()> {
+        let eq = item.iter().position(|b| *b == b'=')?;
+        let (name, value) = (&item[..eq], &item[eq + 1..]);
+        let field = match name {
+            b"lazy_wake" => &mut self.lazy_wake,
+            b"rewrite" => &mut self.rewrite,
+            _ => return None,
+        };
+        *field = match value {
+            b"on" => true,
+            b"off" => false,
+            _ => return None,
+        };
+        Some(())
+    }
+
+    /// Names and values, for error messages.
+    pub const HELP: &'static str = "lazy_wake=on|off, rewrite=on|off";
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy::DEFAULT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists() {
+        assert_eq!(Policy::parse(b""), Ok(Policy::DEFAULT));
+        assert!(!Policy::parse(b"lazy_wake=on,lazy_wake=off").unwrap().lazy_wake);
+        assert_eq!(Policy::parse(b"rewrite=on,x=1"), Err(&b"x=1"[..]));
+        assert_eq!(Policy::parse(b"rewrite"), Err(&b"rewrite"[..]));
+    }
+}
