@@ -20,7 +20,7 @@ use anyring_suite::places;
 use anyring_suite::process::{self, Outcome};
 use libtest_mimic::{Arguments, Failed, Trial};
 
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(30);
 /// Programs that need longer than [`LIMIT`] where they pass.
 const LIMIT_LONG: Duration = Duration::from_secs(75);
 /// Programs known not to end are not given their full time.
