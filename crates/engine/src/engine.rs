@@ -49,7 +49,7 @@ impl Inner {
         Inner {
             fds: Fds::new(config.fds),
             config,
-            reactor: Reactor::new(),
+            reactor: Reactor::idle(),
             futexes: Futexes::default(),
             rings: Lock::new(BTreeMap::new()),
             tasks: Lock::new(BTreeMap::new()),

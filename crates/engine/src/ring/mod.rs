@@ -188,7 +188,7 @@ impl Ring {
             return self.mem.map(addr, len, prot, flags, offset);
         }
         match self.state.lock().region.as_ref().map(|r| &r.memory) {
-            Some(Memory::Own(shared)) if len <= shared.len() => {
+            Some(Memory::Own(shared)) if len <= shared.bytes() => {
                 shared.map_again(addr, len, prot, flags)
             }
             _ => Err(Errno::NOMEM),
