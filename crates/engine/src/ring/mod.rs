@@ -125,6 +125,10 @@ impl Ring {
     pub fn defers(&self) -> bool {
         self.has(DEFER_TASKRUN) || (self.has(IOPOLL) && !self.has(SQPOLL))
     }
+    /// Its work is looked for, and its readiness kept right, when the program waits elsewhere.
+    pub fn is_looked_after(&self) -> bool {
+        self.watched.load(Ordering::Relaxed) || self.has(TASKRUN_FLAG)
+    }
     /// 32-byte CQEs are possible.
     pub fn has_large_cqes(&self) -> bool {
         self.has(CQE32 | CQE_MIXED)
