@@ -30,7 +30,7 @@ pub struct Inner {
     pub futexes: Futexes,
     rings: Lock<BTreeMap<i32, Arc<Ring>>>,
     tasks: Lock<BTreeMap<i32, Arc<Task>>>,
-    /// Rings that are watched: lets `refresh_readiness` be cheap.
+    /// Rings to look after when the program waits elsewhere: watched ones, and those with TASKRUN_FLAG.
     pub watched: AtomicU32,
     next_id: AtomicU64,
     workers: AtomicU32,
@@ -52,7 +52,7 @@ impl Inner {
         Inner {
             fds: Fds::new(config.fds),
             config,
-            reactor: Reactor::new(),
+            reactor: Reactor::idle(),
             guards: Guards::new(),
             futexes: Futexes::default(),
             rings: Lock::new(BTreeMap::new()),
@@ -153,7 +153,7 @@ impl Inner {
         if let Some(sqpoll) = sqpoll {
             sqpoll.detach(ring);
         }
-        if ring.watched.load(Ordering::Relaxed) {
+        if ring.is_looked_after() {
             self.watched.fetch_sub(1, Ordering::Relaxed);
         }
         let mut st = ring.state.lock();
@@ -207,10 +207,21 @@ impl Inner {
         }
     }
 
+    /// Rings whose completions have all been taken are not ready any more. Takes no ring's state lock.
+    pub fn drop_stale_readiness(&self) {
+        if self.watched.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let watched = |ring: &Arc<Ring>| ring.watched.load(Ordering::Relaxed);
+        self.all_rings().into_iter().filter(watched).for_each(|ring| ring.refresh_readiness());
+    }
+
     /// Marks a ring as part of a poll set; takes no ring's state lock.
     pub fn watch(&self, fd: i32) -> Option<Arc<Ring>> {
         let ring = self.ring(fd)?;
-        if !ring.watched.swap(true, Ordering::AcqRel) {
+        let before = ring.is_looked_after();
+        ring.watched.store(true, Ordering::Release);
+        if !before {
             self.watched.fetch_add(1, Ordering::Relaxed);
         }
         ring.refresh_readiness();

@@ -229,6 +229,8 @@ impl Engine {
         for ring in self.inner.all_rings() {
             if ring.watched.load(Ordering::Relaxed) {
                 ring.refresh_readiness();
+            }
+            if ring.is_looked_after() {
                 ring.look_for_work();
             }
         }

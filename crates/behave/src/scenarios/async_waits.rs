@@ -18,6 +18,8 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(futex_bad, "futexes: flags, values, addresses"),
     scenario!(futex_cancel, "cancelling futex waits; link timeouts"),
     scenario!(futex_posts, "two waits, two wakes in a row by a thread, many times"),
+    scenario!(futex_unmapped, "memory that goes away under a wait, and comes back"),
+    scenario!(futex_sqpoll, "futex waits of a polled ring; a ring closed while it waits"),
     scenario!(futex_linked, "a futex wait in a chain, and with IOSQE_ASYNC"),
 ];
 
@@ -491,4 +493,47 @@ fn futex_posts(cx: &mut Cx) {
         late += r.take().len();
     }
     cx.say("woken, late", format!("{woken} {late}"));
+}
+
+fn futex_unmapped(cx: &mut Cx) {
+    let (r, w, page) = (Ring::new(8, 0), word(0), sys::pages(4096));
+    // SAFETY: a mapping of the scenario's own.
+    let lost = unsafe { AtomicU32::from_ptr(page.cast()) };
+    r.push(wait_on(lost, 0).ud(1));
+    r.push(waitv(&[(lost, 0), (w, 0)], 130).ud(2));
+    r.push(wait_on(w, 0).ud(3));
+    cx.say("three wait", r.brief(1));
+    sys::munmap(page, 4096);
+    cx.say("unmapped", r.brief(1));
+    w.store(1, Ordering::SeqCst);
+    r.push(wake(w, 9));
+    cx.say("the others", r.go_sorted(3));
+    r.push(wait_on(w, 1).ud(4));
+    cx.say("one more", r.brief(1));
+    r.push(wake(lost, 9));
+    cx.say("at the lost address", r.go_sorted(2));
+    sys::sleep_ms(50);
+    w.store(2, Ordering::SeqCst);
+    cx.say("by a thread", res(thread_wake(w, 1)));
+    cx.say("ends", r.go(1));
+}
+
+fn futex_sqpoll(cx: &mut Cx) {
+    let (p, w) =
+        (Params { flags: setup::SQPOLL, sq_thread_idle: 1000, ..Params::default() }, word(0));
+    let r = Ring::with(8, p).expect("ring");
+    r.push(wait_on(w, 0).ud(1));
+    r.enter(1, 0, enter::SQ_WAKEUP);
+    cx.say("waits", res(r.wait(1, 50)));
+    w.store(1, Ordering::SeqCst);
+    cx.say("by a thread", res(thread_wake(w, 1)));
+    cx.say("ends", res(r.wait(1, 2000)));
+    cx.say("cqes", r.cqes());
+    let closed = Ring::new(8, 0);
+    closed.push(wait_on(w, 1).ud(1));
+    closed.push(wait_on(w, 1).ud(2).addr3(1));
+    closed.submit();
+    drop(closed);
+    sys::sleep_ms(50);
+    cx.say("nobody waits", res(thread_wake(w, 9)));
 }

@@ -37,6 +37,8 @@ pub struct Word {
     pub value: u32,
     /// `FUTEX2_*`.
     pub flags: u32,
+    /// There is no memory at the address any more.
+    pub unmapped: bool,
 }
 
 /// What tells futexes apart: address, and whether it is private to the process.
@@ -81,9 +83,12 @@ pub struct Ended {
 
 /// What an in-ring wake found among the waits of rings.
 pub struct Served {
-    /// They have ended; the caller completes them.
-    pub ended: Vec<Ended>,
-    /// How many ended waits on the word are still queued in the host, where they take wakes that are meant for others.
+    /// How many waits have ended.
+    pub count: u32,
+    /// Those of the ring that wakes, which completes them; lanes complete the others.
+    pub own: Vec<Ended>,
+    /// How many ended waits on the word are still queued in the host, where they take wakes that are meant for
+    /// others: a wake by the host has to reach further by so many.
     pub stale: u32,
     /// Lanes to be told with [`Futexes::ring_bells`] once no more wakes follow.
     pub lanes: Vec<u64>,
@@ -97,7 +102,9 @@ struct Lane {
     words: usize,
     /// Words of waits that are gone, still queued in the host until the lane looks.
     stale: Vec<Place>,
-    /// Ended by others, to be completed by the lane.
+    /// Those of them whose wake was accounted for by a wake through a ring.
+    counted: Vec<Place>,
+    /// Ended by wakes through other rings, to be completed by the lane.
     ended: Vec<Ended>,
 }
 
@@ -155,20 +162,29 @@ impl Hub {
         })
     }
 
-    /// Ends the oldest waits on a word, at most `most`.
-    fn end_oldest(&mut self, place: Place, most: u32) -> Served {
-        let mut served = Served { ended: Vec::new(), stale: 0, lanes: Vec::new() };
-        while (served.ended.len() as u32) < most {
+    /// Ends the oldest waits on a word, at most `most`; each with its lane.
+    fn end_oldest(&mut self, place: Place, most: u32) -> Vec<(u64, Ended)> {
+        let mut ended = Vec::new();
+        while (ended.len() as u32) < most {
             let Some((number, index)) = self.oldest(place) else { break };
             let Some(wait) = self.take(number) else { break };
-            if !served.lanes.contains(&wait.lane) {
-                served.lanes.push(wait.lane);
-            }
-            served.ended.push(Ended { ring: wait.ring, key: wait.key, res: index as i32 });
+            ended.push((wait.lane, Ended { ring: wait.ring, key: wait.key, res: index as i32 }));
         }
-        served.stale =
-            self.lanes.values().flat_map(|l| &l.stale).filter(|p| **p == place).count() as u32;
-        served
+        ended
+    }
+
+    /// A wake by the host follows that counts the places at which nobody waits any more: how many. The lanes will
+    /// not pass these wakes on.
+    fn count_stale(&mut self, place: Place) -> u32 {
+        let mut stale = 0;
+        for lane in self.lanes.values_mut() {
+            let before = lane.stale.len();
+            lane.stale.retain(|p| *p != place);
+            let here = before - lane.stale.len();
+            lane.counted.extend(core::iter::repeat_n(place, here));
+            stale += here as u32;
+        }
+        stale
     }
 }
 
@@ -228,10 +244,22 @@ impl Futexes {
         true
     }
 
-    /// Ends the oldest waits on a word, at most `most`, for a wake that comes through a ring.
-    pub fn serve(&self, place: Place, most: u32) -> Served {
+    /// Ends the oldest waits on a word, at most `most`, for a wake that comes through the ring of this id.
+    pub fn serve(&self, ring: u64, place: Place, most: u32) -> Served {
         let mut hub = self.hub.lock();
-        let served = hub.end_oldest(place, most);
+        let all = hub.end_oldest(place, most);
+        let count = all.len() as u32;
+        let stale = if count < most { hub.count_stale(place) } else { 0 };
+        let mut served = Served { count, own: Vec::new(), stale, lanes: Vec::new() };
+        for (id, ended) in all {
+            if !served.lanes.contains(&id) {
+                served.lanes.push(id);
+            }
+            match hub.lanes.get_mut(&id) {
+                Some(lane) if ended.ring.id != ring => lane.ended.push(ended),
+                _ => served.own.push(ended),
+            }
+        }
         if let Ok(value) = user::read::<u32>(place.0) {
             hub.explain(place, value);
         }
@@ -243,15 +271,6 @@ impl Futexes {
         let mut hub = self.hub.lock();
         lanes.iter().for_each(|lane| hub.ring_bell(*lane));
     }
-
-    /// Lets a lane complete what has ended: the caller holds another ring's lock.
-    pub fn complete_later(&self, ended: Ended) {
-        let mut hub = self.hub.lock();
-        if let Some(lane) = hub.lanes.values_mut().next() {
-            lane.ended.push(ended);
-            lane.ring_bell();
-        }
-    }
 }
 
 /// Opens a lane with a thread of its own.
@@ -260,8 +279,17 @@ fn open(hub: &mut Hub, engine: &Arc<Inner>) -> Option<u64> {
     let inner = engine.clone();
     engine.spawn(Box::new(move || lane::run(&inner, id))).ok()?;
     let bell = Arc::new(AtomicU32::new(0));
-    hub.lanes
-        .insert(id, Lane { bell, rung: false, words: 0, stale: Vec::new(), ended: Vec::new() });
+    hub.lanes.insert(
+        id,
+        Lane {
+            bell,
+            rung: false,
+            words: 0,
+            stale: Vec::new(),
+            counted: Vec::new(),
+            ended: Vec::new(),
+        },
+    );
     Some(id)
 }
 

@@ -54,7 +54,7 @@ fn one(sqe: &Sqe) -> Result<(Word, u32), Errno> {
     ])?;
     let flags = check_flags(sqe.fd as u32)?;
     let (value, mask) = (check_value(sqe.off)?, check_value(sqe.addr3)?);
-    Ok((Word { addr: sqe.addr as usize, value, flags }, mask))
+    Ok((Word { addr: sqe.addr as usize, value, flags, unmapped: false }, mask))
 }
 
 fn prep_wait(sqe: &Sqe) -> Result<Op, Errno> {
@@ -89,6 +89,7 @@ fn prep_waitv(sqe: &Sqe) -> Result<Op, Errno> {
             addr: w.addr as usize,
             value: check_value(w.value)?,
             flags: check_flags(w.flags)?,
+            unmapped: false,
         })
     };
     let words = given.iter().map(word).collect::<Result<_, Errno>>()?;
@@ -183,19 +184,13 @@ fn wake_all(ctx: &mut Ctx<'_>, word: &Word, mask: u32) -> Result<usize, Errno> {
     };
     // A negative count wakes one, as in Linux.
     let most = asked.max(1);
-    let served = engine.futexes.serve(word.place(), most as u32);
-    let done = served.ended.len() as i32;
+    let ring = ctx.ring.clone();
+    let served = engine.futexes.serve(ring.id, word.place(), most as u32);
+    let done = served.count as i32;
     if done == 0 && served.stale == 0 {
         return host_wake(asked);
     }
-    let ring = ctx.ring.clone();
-    for ended in served.ended {
-        if ended.ring.id == ring.id {
-            ctx.with_state(|st| ring.finish_own_futex(st, &ended));
-        } else {
-            engine.futexes.complete_later(ended);
-        }
-    }
+    ctx.with_state(|st| served.own.iter().for_each(|ended| ring.finish_own_futex(st, ended)));
     let stale = served.stale as i32;
     // What has ended is still queued in the host and counted there.
     let woken = if done < most {

@@ -194,7 +194,7 @@ impl Ring {
             self.retarget_link_timeout(st, timer, key);
             return;
         }
-        if !req.next.as_ref().is_some_and(|n| n.def.code == op::LINK_TIMEOUT) {
+        if req.next.as_ref().is_none_or(|n| n.def.code != op::LINK_TIMEOUT) {
             return;
         }
         let Some(mut timeout) = req.next.take() else { return };

@@ -141,6 +141,10 @@ impl Ring {
     pub fn defers(&self) -> bool {
         self.has(DEFER_TASKRUN) || (self.has(IOPOLL) && !self.has(SQPOLL))
     }
+    /// Its work is looked for, and its readiness kept right, when the program waits elsewhere.
+    pub fn is_looked_after(&self) -> bool {
+        self.watched.load(Ordering::Relaxed) || self.has(TASKRUN_FLAG)
+    }
     /// 32-byte CQEs are possible.
     pub fn has_large_cqes(&self) -> bool {
         self.has(CQE32 | CQE_MIXED)
@@ -204,7 +208,7 @@ impl Ring {
             return self.mem.map(addr, len, prot, flags, offset);
         }
         match self.state.lock().region.as_ref().map(|r| &r.memory) {
-            Some(Memory::Own(shared)) if len <= shared.len() => {
+            Some(Memory::Own(shared)) if len <= shared.bytes() => {
                 shared.map_again(addr, len, prot, flags)
             }
             _ => Err(Errno::NOMEM),
