@@ -75,6 +75,10 @@ pub struct Ring {
     /// See [`inbox`].
     pub inbox: Lock<Vec<Cqe>>,
     disabled: AtomicBool,
+    /// Whether the reactor is to look at the ring at its next tick, see [`crate::reactor`].
+    pub left: AtomicU32,
+    /// Waits since the reactor had to be armed.
+    pub habit: AtomicU32,
     /// The reactor is to be told of events (its registration is armed).
     pub reactor_armed: AtomicBool,
     /// Wake-ups sent.
@@ -114,6 +118,8 @@ impl Ring {
             tw_pending: AtomicBool::new(false),
             inbox: Lock::new(Vec::new()),
             disabled: AtomicBool::new(!enabled),
+            left: AtomicU32::new(0),
+            habit: AtomicU32::new(0),
             reactor_armed: AtomicBool::new(false),
             wakeups: AtomicU64::new(0),
             epfd: AtomicI32::new(-1),
