@@ -16,6 +16,7 @@ pub mod pending;
 pub mod poll;
 pub mod setup;
 pub mod shared;
+pub mod standing;
 pub mod state;
 pub mod submit;
 pub mod timeout;
