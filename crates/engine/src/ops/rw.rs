@@ -16,6 +16,8 @@ use std::sync::Arc;
 
 const RWF_HIPRI: u32 = 0x1;
 const RWF_NOWAIT: u32 = 0x8;
+/// No SIGPIPE; any file takes it.
+const RWF_NOSIGNAL: u32 = 0x100;
 /// Flags that every filesystem takes: HIPRI, DSYNC, SYNC, NOWAIT, APPEND, NOAPPEND.
 const RWF_KNOWN: u32 = 0x3f;
 
@@ -222,6 +224,7 @@ fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
 
 fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
     let status = fd::status_flags(req.file.raw())?;
+    hold_buffer(req, ctx)?;
     let Op::Rw(rw) = &req.op else { return Err(Errno::INVAL) };
     const WRONG_MODE: [u32; 2] = [nr::O_WRONLY, nr::O_RDONLY];
     if status & nr::O_ACCMODE == WRONG_MODE[usize::from(rw.write)] {
@@ -235,7 +238,6 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
     }
     let max = rw.memory.total();
     let user_nowait = rw.flags & RWF_NOWAIT != 0;
-    hold_buffer(req, ctx)?;
     let direct = status & nr::O_DIRECT != 0;
     if ctx.ring.has(IOPOLL) && !direct {
         // Only direct transfers can be polled for.
@@ -383,6 +385,10 @@ fn no_such_form(req: &mut Req, ctx: &mut Ctx<'_>, chosen: Option<Iovec>, status:
     };
     if stat.is_regular() || stat.is_block() {
         return Issue::Worker;
+    }
+    if matches!(&req.op, Op::Rw(rw) if rw.flags & !(RWF_KNOWN | RWF_NOSIGNAL) != 0) {
+        // It was one of the program's own flags that the file refused.
+        return Issue::err(Errno::OPNOTSUPP);
     }
     if stat.is_memory_device() || status & nr::O_NONBLOCK != 0 {
         return match transfer(req, ctx, chosen, 0) {
