@@ -2,6 +2,7 @@
 
 use crate::fds::Fds;
 use crate::futex::Futexes;
+use crate::host::guard::Guards;
 use crate::host::{fd, thread};
 use crate::reactor::Reactor;
 use crate::ring::state::OpCount;
@@ -23,6 +24,8 @@ pub struct Inner {
     pub fds: Fds,
     /// Background thread.
     pub reactor: Reactor,
+    /// Bounds for calls that must not wait.
+    pub guards: Guards,
     /// Futex waits.
     pub futexes: Futexes,
     rings: Lock<BTreeMap<i32, Arc<Ring>>>,
@@ -50,6 +53,7 @@ impl Inner {
             fds: Fds::new(config.fds),
             config,
             reactor: Reactor::idle(),
+            guards: Guards::new(),
             futexes: Futexes::default(),
             rings: Lock::new(BTreeMap::new()),
             tasks: Lock::new(BTreeMap::new()),
@@ -193,6 +197,7 @@ impl Inner {
                 self.release(&ring);
             }
             task.exit();
+            self.guards.forget(tid);
         }
     }
     /// New credentials: workers with the old ones leave.

@@ -29,8 +29,8 @@ mod setup_call;
 pub use errno::Errno;
 pub use policy::Policy;
 
-use anyring_uapi::enter as uapi_enter;
-use engine::Inner;
+use anyring_uapi::{enter as uapi_enter, setup as uapi_setup};
+pub(crate) use engine::Inner;
 use std::sync::Arc;
 
 /// Where the engine keeps its file descriptors, all above what programs expect.
@@ -118,7 +118,7 @@ impl Engine {
         } else {
             self.inner.ring_or_error(fd as i32)?
         };
-        let task = self.inner.task(caller.tid, ring.mem.geometry().sq_entries);
+        let task = self.inner.task(caller.tid, ring.mem.sq_entries());
         let call = ring::enter::Enter { to_submit, min_complete, flags, arg, argsz };
         let result = ring.enter(caller, &task, &call);
         if result == Err(Errno::BADF) {
@@ -157,7 +157,14 @@ impl Engine {
         flags: u32,
         offset: u64,
     ) -> Result<usize, Errno> {
-        self.inner.ring_or_error(fd)?.map(addr, len, prot, flags, offset)
+        let ring = self.inner.ring_or_error(fd)?;
+        match uapi_setup::pbuf_group(offset) {
+            Some(group) => {
+                let memory = ring.state.lock().groups.shared(group).ok_or(Errno::NOMEM)?;
+                memory.map_again(addr, len, prot, flags)
+            }
+            None => ring.map(addr, len, prot, flags, offset),
+        }
     }
 
     /// `close(2)`; `None` if `fd` is not a ring (then nothing was done).

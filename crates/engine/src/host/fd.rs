@@ -128,6 +128,10 @@ impl Stat {
     pub fn is_regular(self) -> bool {
         self.is(nr::S_IFREG)
     }
+    /// Directory.
+    pub fn is_directory(self) -> bool {
+        self.is(nr::S_IFDIR)
+    }
     /// Socket.
     pub fn is_socket(self) -> bool {
         self.is(nr::S_IFSOCK)

@@ -8,6 +8,7 @@ use crate::host::rw::Iovec;
 use crate::host::{self, fd, nr, poll, user};
 use crate::limits::{IOV_MAX, RW_BYTES_MAX};
 use crate::registered::buffers::FixedBuffer;
+use crate::registered::groups::Take;
 use crate::req::Req;
 use crate::Errno;
 use anyring_uapi::setup::IOPOLL;
@@ -47,6 +48,17 @@ pub struct Rw {
     buffer: Option<Arc<FixedBuffer>>,
     /// Protection information was asked for, which no file here has.
     attributes: bool,
+    /// Posts CQEs until it ends.
+    pub multishot: bool,
+    /// A multishot has posted since it last waited.
+    pub posted: bool,
+}
+
+impl Rw {
+    /// Posts CQEs until it ends.
+    pub fn multishot(&self) -> bool {
+        self.multishot
+    }
 }
 
 /// The priority classes that Linux knows; a level (the low three bits) needs a class, hints do not.
@@ -69,14 +81,17 @@ fn check_attributes(sqe: &Sqe) -> Result<bool, Errno> {
 fn prep(sqe: &Sqe, write: bool, memory: Memory) -> Result<Op, Errno> {
     check_ioprio(sqe.ioprio)?;
     let attributes = check_attributes(sqe)?;
+    let (offset, flags) = (sqe.off as i64, sqe.op_flags);
     Ok(Op::Rw(Rw {
         write,
         memory,
-        offset: sqe.off as i64,
-        flags: sqe.op_flags,
+        offset,
+        flags,
         done: 0,
         buffer: None,
         attributes,
+        multishot: false,
+        posted: false,
     }))
 }
 
@@ -110,7 +125,8 @@ fn many(sqe: &Sqe) -> Result<Memory, Errno> {
     Ok(Memory::Many(vecs))
 }
 
-fn prep_read(sqe: &Sqe) -> Result<Op, Errno> {
+/// READ.
+pub fn prep_read(sqe: &Sqe) -> Result<Op, Errno> {
     prep(sqe, false, one(sqe))
 }
 fn prep_write(sqe: &Sqe) -> Result<Op, Errno> {
@@ -183,7 +199,10 @@ fn choose_buffer(req: &mut Req, ctx: &mut Ctx<'_>, max: usize) -> Result<Option<
         Some(buf) => buf,
         None => {
             let group = req.buf;
-            let buf = ctx.with_state(|st| st.groups.select(group, max))?;
+            // What cannot wait for readiness keeps its buffer from here on.
+            let keeps = ctx.may_block() || is_on_disk(req.file.raw());
+            let take = if keeps { Take::Hold } else { Take::Peek };
+            let buf = ctx.with_state(|st| st.groups.select(group, max, take))?;
             req.selected = Some(buf);
             buf
         }
@@ -191,11 +210,17 @@ fn choose_buffer(req: &mut Req, ctx: &mut Ctx<'_>, max: usize) -> Result<Option<
     Ok(Some(Iovec { base: buf.addr, len: buf.len }))
 }
 
-/// Puts an unused buffer back before the request waits for its file.
+/// Puts an unused buffer back before the request waits for its file, if it can be put back.
 pub fn return_buffer(req: &mut Req, ctx: &mut Ctx<'_>) {
     if let Some(buf) = req.selected.take() {
-        ctx.with_state(|st| st.groups.put_back(buf));
+        if !ctx.with_state(|st| st.groups.put_back(buf)) {
+            req.selected = Some(buf);
+        }
     }
+}
+
+fn is_on_disk(file: i32) -> bool {
+    fd::stat(file).is_ok_and(|s| s.is_regular() || s.is_block())
 }
 
 /// Holds the registered buffer that a fixed transfer names; EFAULT for none, for a range outside, or an empty vector.
@@ -215,7 +240,8 @@ fn hold_buffer(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<(), Errno> {
     Ok(())
 }
 
-fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
+/// One attempt.
+pub fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     match try_issue(req, ctx) {
         Ok(issue) => issue,
         Err(e) => Issue::err(e),
@@ -233,11 +259,9 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
     if rw.attributes || rw.offset < -1 {
         return Err(Errno::INVAL);
     }
-    if rw.flags & RWF_HIPRI != 0 && !ctx.ring.has(IOPOLL) {
-        return Err(Errno::INVAL);
-    }
     let max = rw.memory.total();
     let user_nowait = rw.flags & RWF_NOWAIT != 0;
+    let hipri = rw.flags & RWF_HIPRI != 0 && !ctx.ring.has(IOPOLL);
     let direct = status & nr::O_DIRECT != 0;
     if ctx.ring.has(IOPOLL) && !direct {
         // Only direct transfers can be polled for.
@@ -248,6 +272,9 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
         return Ok(Issue::Worker);
     }
     let chosen = choose_buffer(req, ctx, max)?;
+    if hipri {
+        return Err(Errno::INVAL);
+    }
     let outcome = if ctx.may_block() {
         blocking(req, ctx, chosen, status)
     } else {
@@ -289,6 +316,25 @@ fn transfer(req: &Req, ctx: &Ctx<'_>, chosen: Option<Iovec>, extra: u32) -> Resu
         [req.file.raw() as usize, vecs, count, offset as usize, 0, (rw.flags | extra) as usize];
     // SAFETY: the vectors are the engine's own; what they point to is the program's, which the kernel checks.
     unsafe { ctx.call(number, args) }
+}
+
+/// A read that is not to wait, of a file without a non-blocking form that reported readiness.
+pub fn bounded(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
+    let chosen = match choose_buffer(req, ctx, 0) {
+        Ok(chosen) => chosen.unwrap_or_default(),
+        Err(e) => return Issue::err(e),
+    };
+    let args = [req.file.raw() as usize, &raw const chosen as usize, 1, usize::MAX, 0, 0];
+    // SAFETY: the vector is a local; what it points to is the program's, which the kernel checks.
+    match unsafe { ctx.bounded_call(nr::__NR_preadv2, args) } {
+        Ok(0) => Issue::Done(0, 0),
+        Ok(n) => Issue::More(n as i32, 0),
+        Err(Errno::INTR | Errno::AGAIN) => {
+            return_buffer(req, ctx);
+            Issue::Poll(readiness(req))
+        }
+        Err(e) => Issue::err(e),
+    }
 }
 
 /// Bytes asked for in all.

@@ -10,6 +10,7 @@ pub mod complete;
 pub mod cq;
 pub mod enter;
 pub mod futex;
+pub mod inbox;
 pub mod issue;
 pub mod pending;
 pub mod poll;
@@ -71,6 +72,9 @@ pub struct Ring {
     pub watched: AtomicBool,
     /// Task work waits (a hint, set under `state`).
     pub tw_pending: AtomicBool,
+    /// See [`inbox`].
+    pub inbox: Lock<Vec<Cqe>>,
+    disabled: AtomicBool,
     /// The reactor is to be told of events (its registration is armed).
     pub reactor_armed: AtomicBool,
     /// Wake-ups sent.
@@ -93,6 +97,7 @@ impl Ring {
     ) -> Ring {
         let lazy_wake = engine.upgrade().is_none_or(|e| e.config.policy.lazy_wake);
         let cq = Cq::new(mem.geometry().cq_entries, flags, lazy_wake);
+        let enabled = state.enabled;
         Ring {
             id,
             flags,
@@ -107,6 +112,8 @@ impl Ring {
             armed: AtomicU32::new(0),
             watched: AtomicBool::new(false),
             tw_pending: AtomicBool::new(false),
+            inbox: Lock::new(Vec::new()),
+            disabled: AtomicBool::new(!enabled),
             reactor_armed: AtomicBool::new(false),
             wakeups: AtomicU64::new(0),
             epfd: AtomicI32::new(-1),
@@ -115,6 +122,15 @@ impl Ring {
         }
     }
 
+    /// Not enabled yet.
+    pub fn is_disabled(&self) -> bool {
+        self.disabled.load(Ordering::Acquire)
+    }
+    /// ENABLE_RINGS.
+    pub fn enable(&self, st: &mut State) {
+        st.enabled = true;
+        self.disabled.store(false, Ordering::Release);
+    }
     /// A setup flag.
     #[inline]
     pub fn has(&self, flag: u32) -> bool {
@@ -235,14 +251,15 @@ impl Ring {
 
     /// Task work was queued for the owner of a DEFER_TASKRUN ring.
     pub fn tell_task_work(&self, first: bool) {
+        let cq = self.cq.lock();
         if first {
             if self.has(TASKRUN_FLAG) {
                 self.mem.set_sq_flags(anyring_uapi::setup::SQ_TASKRUN);
             }
-            let cq = self.cq.lock();
             cq.signal_eventfd(&self.mem, true);
         }
-        let sleeping = self.cq.lock().has_sleepers();
+        let sleeping = cq.has_sleepers();
+        drop(cq);
         self.tell(sleeping);
     }
 
