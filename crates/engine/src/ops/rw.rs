@@ -403,6 +403,11 @@ fn refused_nowait(req: &Req) -> Issue {
 /// Regular files go on until all is done; others end with the first result.
 fn after_partial(req: &mut Req, n: usize) -> Issue {
     let total = done(req) + n;
+    if wanted(req) == 0 && readiness(req) == poll::IN && fd::is_eventfd(req.file.raw()) == Ok(true)
+    {
+        // The system call answers a read of nothing by itself; the ring asks the file.
+        return Issue::err(Errno::INVAL);
+    }
     if n == 0 || total >= wanted(req) {
         return finish(req, total);
     }
