@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 const RWF_HIPRI: u32 = 0x1;
 const RWF_NOWAIT: u32 = 0x8;
+/// Drop the pages afterwards.
+const RWF_DONTCACHE: u32 = 0x80;
 /// No SIGPIPE; any file takes it.
 const RWF_NOSIGNAL: u32 = 0x100;
 /// Flags that every filesystem takes: HIPRI, DSYNC, SYNC, NOWAIT, APPEND, NOAPPEND.
@@ -260,6 +262,10 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
         return Err(Errno::INVAL);
     }
     let max = rw.memory.total();
+    if max == 0 && rw.flags & !(RWF_KNOWN | RWF_DONTCACHE | RWF_NOSIGNAL) != 0 {
+        // The system call does not look at the flags of an empty transfer; the ring does.
+        return Err(Errno::OPNOTSUPP);
+    }
     let user_nowait = rw.flags & RWF_NOWAIT != 0;
     let hipri = rw.flags & RWF_HIPRI != 0 && !ctx.ring.has(IOPOLL);
     let direct = status & nr::O_DIRECT != 0;
