@@ -17,6 +17,10 @@ use std::sync::Arc;
 
 const RWF_HIPRI: u32 = 0x1;
 const RWF_NOWAIT: u32 = 0x8;
+/// Drop the pages afterwards.
+const RWF_DONTCACHE: u32 = 0x80;
+/// No SIGPIPE; any file takes it.
+const RWF_NOSIGNAL: u32 = 0x100;
 /// Flags that every filesystem takes: HIPRI, DSYNC, SYNC, NOWAIT, APPEND, NOAPPEND.
 const RWF_KNOWN: u32 = 0x3f;
 
@@ -248,6 +252,7 @@ pub fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
 
 fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
     let status = fd::status_flags(req.file.raw())?;
+    hold_buffer(req, ctx)?;
     let Op::Rw(rw) = &req.op else { return Err(Errno::INVAL) };
     const WRONG_MODE: [u32; 2] = [nr::O_WRONLY, nr::O_RDONLY];
     if status & nr::O_ACCMODE == WRONG_MODE[usize::from(rw.write)] {
@@ -257,9 +262,12 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
         return Err(Errno::INVAL);
     }
     let max = rw.memory.total();
+    if max == 0 && rw.flags & !(RWF_KNOWN | RWF_DONTCACHE | RWF_NOSIGNAL) != 0 {
+        // The system call does not look at the flags of an empty transfer; the ring does.
+        return Err(Errno::OPNOTSUPP);
+    }
     let user_nowait = rw.flags & RWF_NOWAIT != 0;
     let hipri = rw.flags & RWF_HIPRI != 0 && !ctx.ring.has(IOPOLL);
-    hold_buffer(req, ctx)?;
     let direct = status & nr::O_DIRECT != 0;
     if ctx.ring.has(IOPOLL) && !direct {
         // Only direct transfers can be polled for.
@@ -401,6 +409,11 @@ fn refused_nowait(req: &Req) -> Issue {
 /// Regular files go on until all is done; others end with the first result.
 fn after_partial(req: &mut Req, n: usize) -> Issue {
     let total = done(req) + n;
+    if wanted(req) == 0 && readiness(req) == poll::IN && fd::is_eventfd(req.file.raw()) == Ok(true)
+    {
+        // The system call answers a read of nothing by itself; the ring asks the file.
+        return Issue::err(Errno::INVAL);
+    }
     if n == 0 || total >= wanted(req) {
         return finish(req, total);
     }
@@ -429,6 +442,10 @@ fn no_such_form(req: &mut Req, ctx: &mut Ctx<'_>, chosen: Option<Iovec>, status:
     };
     if stat.is_regular() || stat.is_block() {
         return Issue::Worker;
+    }
+    if matches!(&req.op, Op::Rw(rw) if rw.flags & !(RWF_KNOWN | RWF_NOSIGNAL) != 0) {
+        // It was one of the program's own flags that the file refused.
+        return Issue::err(Errno::OPNOTSUPP);
     }
     if stat.is_memory_device() || status & nr::O_NONBLOCK != 0 {
         return match transfer(req, ctx, chosen, 0) {
