@@ -262,7 +262,8 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
         return Err(Errno::INVAL);
     }
     let max = rw.memory.total();
-    if max == 0 && rw.flags & !(RWF_KNOWN | RWF_DONTCACHE | RWF_NOSIGNAL) != 0 {
+    let empty = max == 0 && req.flags & sqe::BUFFER_SELECT == 0;
+    if empty && rw.flags & !(RWF_KNOWN | RWF_DONTCACHE | RWF_NOSIGNAL) != 0 {
         // The system call does not look at the flags of an empty transfer; the ring does.
         return Err(Errno::OPNOTSUPP);
     }
