@@ -482,7 +482,7 @@ fn blocking(req: &mut Req, ctx: &mut Ctx<'_>, chosen: Option<Iovec>, status: u32
                     rw.done = total;
                 }
             }
-            Err(Errno::AGAIN) if !on_disk && status & nr::O_NONBLOCK != 0 => {
+            Err(Errno::AGAIN) if !on_disk && status & nr::O_NONBLOCK != 0 && !req.stubborn => {
                 return Issue::Poll(readiness(req))
             }
             Err(_) if done(req) > 0 => {
