@@ -36,6 +36,10 @@ bitflags! {
     /// How the ring treats an entry. `IOSQE_*`
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
     pub struct Flags: u8 {
+        /// The file is a slot of the table; set by operations on a
+        /// [`Fixed`](crate::types::Fixed).
+        #[doc(hidden)]
+        const FIXED_FILE = 1 << 0;
         /// Starts after all earlier requests have completed, and later ones after this one.
         const IO_DRAIN = 1 << 1;
         /// The next entry starts when this one has succeeded; else it is cancelled.

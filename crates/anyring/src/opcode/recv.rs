@@ -113,9 +113,10 @@ opcode! {
     new(fd: impl UseFixed, len: u32) |s| {
         set_file(s, fd);
         s.len = len;
+        s.ioprio = MULTISHOT;
     }
     /// Number of the registered queue.
     ifq(ifq: u32) |s| { s.file_index = ifq; }
-    /// `IORING_RECV_MULTISHOT` and other bits.
-    ioprio(ioprio: u16) |s| { s.ioprio = ioprio; }
+    /// `IORING_RECVSEND_*` bits beside `IORING_RECV_MULTISHOT`, which is always there.
+    ioprio(ioprio: u16) |s| { s.ioprio = ioprio | MULTISHOT; }
 }

@@ -1,6 +1,6 @@
 //! Extended attributes.
 
-use super::define::{set_file, NO_FILE};
+use super::define::set_file;
 use crate::types::sealed::UseFixed;
 use anyring_uapi::op;
 use libc::{c_char, c_void};
@@ -9,7 +9,6 @@ opcode! {
     /// Reads an extended attribute of the file at a path, as `getxattr(2)`.
     GetXattr = op::GETXATTR;
     new(name: *const c_char, value: *mut c_void, path: *const c_char, len: u32) |s| {
-        s.fd = NO_FILE;
         s.addr = name as u64;
         s.off = value as u64;
         s.addr3 = path as u64;
@@ -21,7 +20,6 @@ opcode! {
     /// Sets an extended attribute of the file at a path, as `setxattr(2)`.
     SetXattr = op::SETXATTR;
     new(name: *const c_char, value: *const c_void, path: *const c_char, len: u32) |s| {
-        s.fd = NO_FILE;
         s.addr = name as u64;
         s.off = value as u64;
         s.addr3 = path as u64;
