@@ -7,9 +7,9 @@ use std::fmt;
 /// as much as the `msghdr` asked for, and the payload.
 pub struct RecvMsgOut<'buf> {
     head: Head,
-    name: Room<'buf>,
-    control: Room<'buf>,
-    payload: Room<'buf>,
+    name: &'buf [u8],
+    control: &'buf [u8],
+    payload: &'buf [u8],
 }
 
 /// `struct io_uring_recvmsg_out`
@@ -23,18 +23,9 @@ struct Head {
 
 const HEAD_LEN: usize = 16;
 
-/// What is there, and whether that is less than arrived.
-#[derive(Clone, Copy, Debug)]
-struct Room<'buf> {
-    data: &'buf [u8],
-    truncated: bool,
-}
-
-impl<'buf> Room<'buf> {
-    fn new(room: &'buf [u8], incoming: u32) -> Room<'buf> {
-        let incoming = incoming as usize;
-        Room { data: &room[..incoming.min(room.len())], truncated: incoming > room.len() }
-    }
+/// As much of `room` as `incoming` bytes fill.
+fn filled(room: &[u8], incoming: u32) -> &[u8] {
+    &room[..room.len().min(incoming as usize)]
 }
 
 impl Head {
@@ -60,9 +51,9 @@ impl<'buf> RecvMsgOut<'buf> {
         let (control, payload) = rest.split_at_checked(msghdr.msg_controllen as usize).ok_or(())?;
         Ok(RecvMsgOut {
             head,
-            name: Room::new(name, head.name_len),
-            control: Room::new(control, head.control_len),
-            payload: Room::new(payload, head.payload_len),
+            name: filled(name, head.name_len),
+            control: filled(control, head.control_len),
+            payload: filled(payload, head.payload_len),
         })
     }
 
@@ -73,12 +64,12 @@ impl<'buf> RecvMsgOut<'buf> {
 
     /// Whether the address is incomplete.
     pub fn is_name_data_truncated(&self) -> bool {
-        self.name.truncated
+        self.head.name_len as usize > self.name.len()
     }
 
     /// The sender's address, as `msg_name` would hold it.
     pub fn name_data(&self) -> &[u8] {
-        self.name.data
+        self.name
     }
 
     /// Length of the control data as it arrived, which may be more than there was room for.
@@ -88,22 +79,22 @@ impl<'buf> RecvMsgOut<'buf> {
 
     /// Whether the control data is incomplete.
     pub fn is_control_data_truncated(&self) -> bool {
-        self.control.truncated
+        self.head.flags & libc::MSG_CTRUNC as u32 != 0
     }
 
     /// The control data, as `msg_control` would hold it.
     pub fn control_data(&self) -> &[u8] {
-        self.control.data
+        self.control
     }
 
-    /// Whether the payload is incomplete.
+    /// Whether the payload is incomplete: there was more than fits the buffer.
     pub fn is_payload_truncated(&self) -> bool {
-        self.payload.truncated
+        self.head.flags & libc::MSG_TRUNC as u32 != 0
     }
 
     /// The payload.
     pub fn payload_data(&self) -> &[u8] {
-        self.payload.data
+        self.payload
     }
 
     /// Length of the payload as it arrived, which may be more than there was room for.

@@ -24,9 +24,10 @@ fn entries_are_the_same_bytes() {
 
 #[test]
 fn values_are_the_same() {
-    for (ours, theirs) in values::ours().iter().zip(&values::theirs()) {
-        assert_eq!(ours, theirs);
-    }
+    let (ours, theirs) = (values::ours(), values::theirs());
+    assert_eq!(ours.len(), theirs.len());
+    let wrong: Vec<_> = ours.iter().zip(&theirs).filter(|(ours, theirs)| ours != theirs).collect();
+    assert!(wrong.is_empty(), "ours and theirs differ:\n{wrong:#?}");
 }
 
 #[test]

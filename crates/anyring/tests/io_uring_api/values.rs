@@ -178,7 +178,7 @@ macro_rules! recvmsg {
         for (name_room, control_room, head) in [
             (8, 16, [4u32, 16, 5, 3]),
             (2, 0, [16, 24, 5, 0]),
-            (8, 16, [0, 0, 500, 0]),
+            (8, 16, [0, 0, 500, 0x28]),
             (60, 60, [0; 4]),
         ] {
             let mut buffer: Vec<u8> = head.iter().flat_map(|word| word.to_ne_bytes()).collect();
