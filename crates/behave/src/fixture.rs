@@ -90,12 +90,10 @@ impl Dir {
 
     /// Makes a FIFO.
     pub fn fifo(&self, name: &str) {
+        let path = self.cpath(name) as *const libc::c_char;
         // SAFETY: the path is NUL-terminated.
-        assert_eq!(
-            unsafe { libc::mkfifo(self.cpath(name) as *const libc::c_char, 0o600) },
-            0,
-            "mkfifo"
-        );
+        let made = unsafe { libc::mkfifo(path, 0o600) };
+        assert_eq!(made, 0, "mkfifo");
     }
 }
 

@@ -9,6 +9,7 @@
 pub mod diff;
 pub mod errno_name;
 pub mod fixture;
+pub mod fuzz;
 pub mod golden;
 pub mod mem;
 pub mod pending;

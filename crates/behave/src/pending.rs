@@ -48,6 +48,12 @@ impl Pending {
         self.lines.iter().map(|e| e.scenario.clone()).filter(|n| !known(n)).collect()
     }
 
+    /// The reason why all of `name` may differ, if it may.
+    pub fn whole(&self, name: &str) -> Option<&str> {
+        let entry = self.lines.iter().find(|e| e.scenario == name && e.prefix.is_none());
+        entry.map(|e| e.reason.as_str())
+    }
+
     /// Compares the answers of a scenario.
     pub fn compare(&self, name: &str, kernel: &str, engine: &str) -> Verdict {
         let entries: Vec<&Entry> = self.lines.iter().filter(|e| e.scenario == name).collect();
@@ -107,4 +113,38 @@ fn entry(line: &str) -> Result<Entry, String> {
         return Err(bad());
     }
     Ok(Entry { scenario: name.into(), prefix, reason: reason.into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list() -> Pending {
+        Pending::parse("# why\nwhole not yet\npart:op 7: later\npart:op: 8: colon in the prefix\n")
+            .expect("a list")
+    }
+
+    #[test]
+    fn whole_scenarios_may_differ_and_must() {
+        assert_eq!(list().compare("whole", "a\n", "b\n"), Verdict::Pending("not yet".into()));
+        assert!(matches!(list().compare("whole", "a\n", "a\n"), Verdict::Stale(_)));
+        assert_eq!(list().compare("other", "a\n", "a\n"), Verdict::Same);
+        assert!(matches!(list().compare("other", "a\n", "b\n"), Verdict::Differs(_)));
+    }
+
+    #[test]
+    fn single_answers_may_differ_and_each_must() {
+        let kernel = "op 7 x: 1\nop: 8 y: 1\nz: 1\n";
+        let verdict = |engine: &str| list().compare("part", kernel, engine);
+        assert!(matches!(verdict("op 7 x: 2\nop: 8 y: 2\nz: 1\n"), Verdict::Pending(_)));
+        assert!(matches!(verdict("op 7 x: 2\nop: 8 y: 1\nz: 1\n"), Verdict::Stale(_)));
+        assert!(matches!(verdict("op 7 x: 2\nop: 8 y: 2\nz: 2\n"), Verdict::Differs(_)));
+    }
+
+    #[test]
+    fn lines_without_a_reason_are_refused() {
+        for bad in ["name", "name ", "name:prefix", "name:prefix: "] {
+            assert!(Pending::parse(bad).is_err(), "{bad}");
+        }
+    }
 }

@@ -58,7 +58,7 @@ pub fn scenario(behave: &Path, name: &str, seconds: u32, on: On) -> Result<Strin
             c
         }
     };
-    cmd.arg(name);
+    cmd.arg(name).env("RUST_BACKTRACE", "0");
     let limit = Duration::from_secs(u64::from(seconds) + GRACE_SECONDS);
     let (text, status) = run_limited(cmd, limit)?;
     Ok(format!("{text}{}", verdict(status)))

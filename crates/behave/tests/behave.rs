@@ -26,7 +26,24 @@ fn main() {
             engine(s, live, pending)
         }));
     }
+    trials.push(Trial::ignorable_test("fuzzdiff::quick_seeds", move || fuzz(live, pending)));
     libtest_mimic::run(&args, trials).exit();
+}
+
+/// A fixed set of generated sequences, kernel and engine side by side.
+fn fuzz(live: bool, pending: &Pending) -> Result<Completion, Failed> {
+    if !live {
+        return Ok(Completion::ignored_with("no io_uring of Linux 6.18 here"));
+    }
+    let mut cmd = std::process::Command::new(env!("CARGO_BIN_EXE_fuzzdiff"));
+    cmd.args(["--seed", "1", "--count", "40"]);
+    let (text, status) = run::run_limited(cmd, std::time::Duration::from_secs(300))?;
+    match (status.success(), pending.whole("fuzzdiff")) {
+        (true, None) => Ok(Completion::Completed),
+        (true, Some(_)) => Err("no sequence differs: remove fuzzdiff from pending.txt".into()),
+        (false, Some(why)) => Ok(Completion::ignored_with(format!("pending: {why}"))),
+        (false, None) => Err(text.into()),
+    }
 }
 
 fn behave() -> &'static Path {
@@ -34,7 +51,7 @@ fn behave() -> &'static Path {
 }
 
 fn no_unknown(pending: &Pending) -> Result<(), Failed> {
-    let unknown = pending.unknown(|n| scenarios::find(n).is_some());
+    let unknown = pending.unknown(|n| n == "fuzzdiff" || scenarios::find(n).is_some());
     if unknown.is_empty() {
         Ok(())
     } else {

@@ -1,6 +1,8 @@
 //! The process-wide part: rings by descriptor, tasks by thread, threads, counters.
 
 use crate::fds::Fds;
+use crate::futex::Futexes;
+use crate::host::guard::Guards;
 use crate::host::{fd, thread};
 use crate::reactor::Reactor;
 use crate::ring::state::OpCount;
@@ -22,9 +24,13 @@ pub struct Inner {
     pub fds: Fds,
     /// Background thread.
     pub reactor: Reactor,
+    /// Bounds for calls that must not wait.
+    pub guards: Guards,
+    /// Futex waits.
+    pub futexes: Futexes,
     rings: Lock<BTreeMap<i32, Arc<Ring>>>,
     tasks: Lock<BTreeMap<i32, Arc<Task>>>,
-    /// Rings that are watched: lets `refresh_readiness` be cheap.
+    /// Rings to look after when the program waits elsewhere: watched ones, and those with TASKRUN_FLAG.
     pub watched: AtomicU32,
     next_id: AtomicU64,
     workers: AtomicU32,
@@ -46,7 +52,9 @@ impl Inner {
         Inner {
             fds: Fds::new(config.fds),
             config,
-            reactor: Reactor::new(),
+            reactor: Reactor::idle(),
+            guards: Guards::new(),
+            futexes: Futexes::default(),
             rings: Lock::new(BTreeMap::new()),
             tasks: Lock::new(BTreeMap::new()),
             watched: AtomicU32::new(0),
@@ -113,7 +121,17 @@ impl Inner {
     }
     /// Adds a descriptor of a ring.
     pub fn insert_ring(&self, fd: i32, ring: Arc<Ring>) {
-        self.rings.lock().insert(fd, ring);
+        let old = self.rings.lock().insert(fd, ring);
+        // The number was free, so the ring that had it was closed without our being told.
+        old.into_iter().for_each(abandon);
+    }
+    /// A call on a ring found a descriptor gone: if the ring's own is closed, the program closed it behind our back
+    /// (with all others, as daemons do), and the ring is no more.
+    pub fn notice_closed(&self, fd: i32) {
+        if !fd::is_open(fd) {
+            let gone = self.rings.lock().remove(&fd);
+            gone.into_iter().for_each(abandon);
+        }
     }
     /// Removes a descriptor; the ring ends with its last reference.
     pub fn remove_ring(&self, fd: i32) -> Option<Arc<Ring>> {
@@ -135,7 +153,7 @@ impl Inner {
         if let Some(sqpoll) = sqpoll {
             sqpoll.detach(ring);
         }
-        if ring.watched.load(Ordering::Relaxed) {
+        if ring.is_looked_after() {
             self.watched.fetch_sub(1, Ordering::Relaxed);
         }
         let mut st = ring.state.lock();
@@ -179,6 +197,7 @@ impl Inner {
                 self.release(&ring);
             }
             task.exit();
+            self.guards.forget(tid);
         }
     }
     /// New credentials: workers with the old ones leave.
@@ -188,10 +207,21 @@ impl Inner {
         }
     }
 
+    /// Rings whose completions have all been taken are not ready any more. Takes no ring's state lock.
+    pub fn drop_stale_readiness(&self) {
+        if self.watched.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let watched = |ring: &Arc<Ring>| ring.watched.load(Ordering::Relaxed);
+        self.all_rings().into_iter().filter(watched).for_each(|ring| ring.refresh_readiness());
+    }
+
     /// Marks a ring as part of a poll set; takes no ring's state lock.
     pub fn watch(&self, fd: i32) -> Option<Arc<Ring>> {
         let ring = self.ring(fd)?;
-        if !ring.watched.swap(true, Ordering::AcqRel) {
+        let before = ring.is_looked_after();
+        ring.watched.store(true, Ordering::Release);
+        if !before {
             self.watched.fetch_add(1, Ordering::Relaxed);
         }
         ring.refresh_readiness();
@@ -235,6 +265,11 @@ impl Inner {
         stats.ops = named(&sums);
         stats
     }
+}
+
+/// Never drops a ring whose descriptors may be closed already: their numbers may be somebody else's by now.
+fn abandon(ring: Arc<Ring>) {
+    core::mem::forget(ring);
 }
 
 fn add(sum: &mut OpCount, one: &OpCount) {

@@ -85,6 +85,8 @@ errnos! {
     NOBUFS = 105;
     /// Connection in progress already.
     ISCONN = 106;
+    /// The time was up.
+    TIMEDOUT = 110;
     /// In progress already.
     ALREADY = 114;
     /// In progress.

@@ -4,12 +4,15 @@
 //! door needs to keep a ring's file descriptor alive: map, duplicate, close.
 //! The engine knows nothing of seccomp, preloading or the command line.
 
+pub mod compat;
 pub mod engine;
 pub mod errno;
 pub mod fds;
+pub mod futex;
 pub mod host;
 pub mod limits;
 pub mod ops;
+pub mod park;
 pub mod policy;
 pub mod reactor;
 pub mod register;
@@ -26,8 +29,8 @@ mod setup_call;
 pub use errno::Errno;
 pub use policy::Policy;
 
-use anyring_uapi::enter as uapi_enter;
-use engine::Inner;
+use anyring_uapi::{enter as uapi_enter, setup as uapi_setup};
+pub(crate) use engine::Inner;
 use std::sync::Arc;
 
 /// Where the engine keeps its file descriptors, all above what programs expect.
@@ -115,9 +118,12 @@ impl Engine {
         } else {
             self.inner.ring_or_error(fd as i32)?
         };
-        let task = self.inner.task(caller.tid, ring.mem.geometry().sq_entries);
+        let task = self.inner.task(caller.tid, ring.mem.sq_entries());
         let call = ring::enter::Enter { to_submit, min_complete, flags, arg, argsz };
         let result = ring.enter(caller, &task, &call);
+        if result == Err(Errno::BADF) {
+            self.inner.notice_closed(fd as i32);
+        }
         if ring.watched.load(core::sync::atomic::Ordering::Relaxed) {
             self.inner.serve_watchers(&ring);
         }
@@ -151,7 +157,14 @@ impl Engine {
         flags: u32,
         offset: u64,
     ) -> Result<usize, Errno> {
-        self.inner.ring_or_error(fd)?.mem.map(addr, len, prot, flags, offset)
+        let ring = self.inner.ring_or_error(fd)?;
+        match uapi_setup::pbuf_group(offset) {
+            Some(group) => {
+                let memory = ring.state.lock().groups.shared(group).ok_or(Errno::NOMEM)?;
+                memory.map_again(addr, len, prot, flags)
+            }
+            None => ring.map(addr, len, prot, flags, offset),
+        }
     }
 
     /// `close(2)`; `None` if `fd` is not a ring (then nothing was done).
@@ -201,6 +214,11 @@ impl Engine {
         }
     }
 
+    /// Whether any ring is in a poll set of the program.
+    pub fn has_watched(&self) -> bool {
+        self.inner.watched.load(core::sync::atomic::Ordering::Relaxed) != 0
+    }
+
     /// The program is about to wait in poll, select or epoll_wait: drops the readiness of watched rings whose completion
     /// queue was emptied. Cheap when no ring is watched.
     pub fn refresh_readiness(&self) {
@@ -211,6 +229,8 @@ impl Engine {
         for ring in self.inner.all_rings() {
             if ring.watched.load(Ordering::Relaxed) {
                 ring.refresh_readiness();
+            }
+            if ring.is_looked_after() {
                 ring.look_for_work();
             }
         }

@@ -18,6 +18,10 @@ pub const IOV_MAX: u32 = 1024;
 pub const RW_BYTES_MAX: usize = 0x7fff_f000;
 /// Events taken from a ring's epoll in one go; with DEFER_TASKRUN also the least bounded batch a turn.
 pub const EVENTS_BATCH: usize = 20;
+/// Results of one multishot request in a row before others get a turn, as in Linux.
+pub const SHOTS_MAX: usize = 32;
+/// Looks at multishot requests that gave way to others, before the submitting call returns.
+pub const YIELD_ROUNDS: usize = 16;
 /// Nanoseconds after which an idle worker leaves, as in Linux.
 pub const WORKER_IDLE_NS: u64 = 5_000_000_000;
 /// Bounded workers per CPU, as in Linux.
@@ -32,3 +36,7 @@ pub const SQPOLL_IDLE_MS: u32 = 1000;
 pub const XATTR_NAME_MAX: usize = 255;
 /// Bytes of an extended attribute's value, as in Linux.
 pub const XATTR_VALUE_MAX: usize = 65536;
+/// Words of futex waits in one lane: what `futex_waitv(2)` takes, less the bell.
+pub const FUTEX_WORDS_MAX: usize = 127;
+/// Nanoseconds for which a changed futex word may be explained by a wake: between a program's store and its wake.
+pub const FUTEX_SUSPICION_NS: u64 = 2_000_000;

@@ -22,7 +22,7 @@ pub struct Reactor {
 
 impl Reactor {
     /// An engine's, not started.
-    pub fn new() -> Reactor {
+    pub fn idle() -> Reactor {
         Reactor { epfd: Lock::new(None) }
     }
 

@@ -7,6 +7,7 @@
 use crate::engine::Inner;
 use crate::host::{thread, time};
 use crate::limits::{EVENTS_BATCH, SQPOLL_IDLE_MS};
+use crate::park::Bell;
 use crate::ring::Ring;
 use crate::sync::Lock;
 use crate::task::Task;
@@ -23,12 +24,11 @@ const SPINS_BEFORE_YIELD: u32 = 64;
 /// A poll thread and the rings it serves.
 pub struct SqPoll {
     rings: Lock<Vec<Arc<Ring>>>,
-    bell: AtomicU32,
+    bell: Bell,
     /// Programs wait here for room in an SQ.
     room: AtomicU32,
     idle_ns: AtomicU64,
     dead: AtomicBool,
-    sleeping: AtomicBool,
     /// Thread id, 0 until it runs.
     pub tid: AtomicU32,
     /// The thread as a task of its own.
@@ -45,11 +45,10 @@ impl SqPoll {
     ) -> Result<Arc<SqPoll>, Errno> {
         let sqpoll = Arc::new(SqPoll {
             rings: Lock::new(Vec::new()),
-            bell: AtomicU32::new(0),
+            bell: Bell::default(),
             room: AtomicU32::new(0),
             idle_ns: AtomicU64::new(0),
             dead: AtomicBool::new(false),
-            sleeping: AtomicBool::new(false),
             tid: AtomicU32::new(0),
             task,
             affinity: cpu,
@@ -85,10 +84,7 @@ impl SqPoll {
 
     /// Wakes the thread if it sleeps.
     pub fn wake(&self) {
-        self.bell.fetch_add(1, Ordering::SeqCst);
-        if self.sleeping.load(Ordering::SeqCst) {
-            time::futex_wake(&self.bell, 1);
-        }
+        self.bell.ring();
     }
 
     /// Blocks until a ring's SQ has room (SQ_WAIT). EINTR by a signal.
@@ -170,22 +166,22 @@ impl SqPoll {
 
     fn sleep(&self) {
         let rings = self.rings.lock().clone();
-        let seen = self.bell.load(Ordering::SeqCst);
-        self.sleeping.store(true, Ordering::SeqCst);
-        for ring in &rings {
-            ring.mem.set_sq_flags(SQ_NEED_WAKEUP);
-        }
         let pending = |r: &Arc<Ring>| {
             let st = r.state.lock();
             st.enabled && !st.closed && r.mem.sq_tail_fenced() != st.sq_head
         };
-        if !rings.iter().any(pending) && !self.is_dead() {
+        self.bell.sleep_unless(|| {
             for ring in &rings {
-                ring.attend();
+                ring.mem.set_sq_flags(SQ_NEED_WAKEUP);
             }
-            let _ = time::futex_wait(&self.bell, seen, None);
-        }
-        self.sleeping.store(false, Ordering::SeqCst);
+            // A ring that was attached in the meantime has not been told that the thread sleeps.
+            let changed = self.rings.lock().len() != rings.len();
+            let found = changed || rings.iter().any(pending) || self.is_dead();
+            if !found {
+                rings.iter().for_each(Ring::attend);
+            }
+            found
+        });
         for ring in &rings {
             ring.mem.clear_sq_flags(SQ_NEED_WAKEUP);
         }

@@ -139,7 +139,6 @@ fn epoll_ctl(engine: Option<&Engine>, a: [usize; 6]) -> isize {
 pub fn watch(engine: Option<&Engine>, fd: i32) {
     if let Some(engine) = engine.filter(|engine| engine.is_ring(fd)) {
         engine.watch(fd);
-        state::process().watched.store(true, Relaxed);
     }
 }
 

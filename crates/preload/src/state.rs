@@ -81,8 +81,6 @@ pub struct Process {
     pub traps: AtomicU64,
     /// io_uring calls that arrived through a function of ours.
     pub direct: AtomicU64,
-    /// A ring was put into a poll set.
-    pub watched: AtomicBool,
     /// The program put a ring at a number outside the range, where the filter does not look.
     pub low_rings: AtomicBool,
     /// The line of statistics was written.
@@ -97,7 +95,6 @@ static NO_PROCESS: Process = Process {
     epoch: AtomicU64::new(0),
     traps: AtomicU64::new(0),
     direct: AtomicU64::new(0),
-    watched: AtomicBool::new(false),
     low_rings: AtomicBool::new(false),
     reported: AtomicBool::new(false),
 };

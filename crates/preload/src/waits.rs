@@ -8,14 +8,12 @@ use crate::masks::with_stripped;
 use crate::sys::SignalsOff;
 use crate::{calls, next, state};
 use core::ffi::c_int;
-use core::sync::atomic::Ordering::Relaxed;
 use libc::{epoll_event, fd_set, nfds_t, pollfd, sigset_t, timespec, timeval};
 
 /// Before a wait.
 pub fn refresh() {
-    let process = state::process();
-    if process.watched.load(Relaxed) {
-        if let Some(engine) = process.engine() {
+    if let Some(engine) = state::process().engine() {
+        if engine.has_watched() {
             let _signals = SignalsOff::new();
             engine.refresh_readiness();
         }

@@ -44,3 +44,27 @@ pub struct Timespec {
     /// Nanoseconds.
     pub nsec: i64,
 }
+
+/// `struct io_uring_reg_wait`, 64 bytes: the argument of a wait in a registered region.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RegWait {
+    /// How long, with [`REG_WAIT_TS`].
+    pub ts: Timespec,
+    /// As in [`GeteventsArg`].
+    pub min_wait_usec: u32,
+    /// [`REG_WAIT_TS`] or 0.
+    pub flags: u32,
+    /// As in [`GeteventsArg`].
+    pub sigmask: u64,
+    /// As in [`GeteventsArg`].
+    pub sigmask_sz: u32,
+    /// Unused.
+    pub pad: [u32; 3],
+    /// Unused.
+    pub pad2: [u64; 2],
+}
+/// `ts` counts.
+pub const REG_WAIT_TS: u32 = 1;
+
+const _: () = assert!(size_of::<RegWait>() == 64);

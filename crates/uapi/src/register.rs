@@ -143,6 +143,39 @@ pub struct ProbeOp {
 /// The opcode works.
 pub const PROBE_SUPPORTED: u16 = 1;
 
+/// `struct io_uring_buf_reg`, 40 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BufReg {
+    /// Address of the ring, page-aligned; ignored with [`PBUF_RING_MMAP`].
+    pub addr: u64,
+    /// Entries, a power of two.
+    pub entries: u32,
+    /// Group.
+    pub group: u16,
+    /// [`PBUF_RING_MMAP`], [`PBUF_RING_INC`].
+    pub flags: u16,
+    /// Zero.
+    pub resv: [u64; 3],
+}
+/// The kernel allocates the ring; the program maps it.
+pub const PBUF_RING_MMAP: u16 = 1;
+/// Buffers are consumed in pieces.
+pub const PBUF_RING_INC: u16 = 2;
+
+/// `struct io_uring_buf_status`, 40 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BufStatus {
+    /// Group.
+    pub group: u32,
+    /// Out: the ring's head.
+    pub head: u32,
+    /// Zero.
+    pub resv: [u32; 8],
+}
+const _: () = assert!(size_of::<BufReg>() == 40 && size_of::<BufStatus>() == 40);
+
 /// `struct io_uring_restriction`, 16 bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -178,3 +211,62 @@ pub struct SyncCancel {
 }
 const _: () = assert!(size_of::<SyncCancel>() == 64);
 const _: () = assert!(size_of::<RsrcUpdate2>() == 32 && size_of::<RsrcRegister>() == 32);
+
+/// `struct io_uring_clone_buffers`, 32 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CloneBuffers {
+    /// The ring to clone from.
+    pub src_fd: u32,
+    /// `CLONE_*`.
+    pub flags: u32,
+    /// First slot there.
+    pub src_off: u32,
+    /// First slot here.
+    pub dst_off: u32,
+    /// Slots; 0 for all.
+    pub nr: u32,
+    /// Zero.
+    pub pad: [u32; 3],
+}
+/// `src_fd` is a registered ring index.
+pub const CLONE_SRC_REGISTERED: u32 = 1 << 0;
+/// The ring may have buffers already.
+pub const CLONE_DST_REPLACE: u32 = 1 << 1;
+
+/// `struct io_uring_mem_region_reg`, 32 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemRegionReg {
+    /// Address of a [`RegionDesc`].
+    pub region: u64,
+    /// [`MEM_REGION_WAIT_ARG`] or 0.
+    pub flags: u64,
+    /// Zero.
+    pub resv: [u64; 2],
+}
+/// The region holds arguments of waits.
+pub const MEM_REGION_WAIT_ARG: u64 = 1;
+
+/// `struct io_uring_region_desc`, 64 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RegionDesc {
+    /// The program's memory, with [`MEM_REGION_TYPE_USER`].
+    pub user_addr: u64,
+    /// Bytes: whole pages.
+    pub size: u64,
+    /// [`MEM_REGION_TYPE_USER`] or 0.
+    pub flags: u32,
+    /// Zero.
+    pub id: u32,
+    /// Where to map it, filled in.
+    pub mmap_offset: u64,
+    /// Zero.
+    pub resv: [u64; 4],
+}
+/// The memory is the program's.
+pub const MEM_REGION_TYPE_USER: u32 = 1;
+
+const _: () = assert!(size_of::<CloneBuffers>() == 32 && size_of::<MemRegionReg>() == 32);
+const _: () = assert!(size_of::<RegionDesc>() == 64);

@@ -161,8 +161,17 @@ pub const OFF_SQ_RING: u64 = 0;
 pub const OFF_CQ_RING: u64 = 0x800_0000;
 /// mmap offset of the SQEs.
 pub const OFF_SQES: u64 = 0x1000_0000;
+/// `mmap` offset of a registered memory region.
+pub const OFF_PARAM_REGION: u64 = 0x2000_0000;
 /// mmap offset of kernel-allocated buffer rings, group id << 16.
 pub const OFF_PBUF_RING: u64 = 0x8000_0000;
+
+/// The group whose buffer ring an mmap offset names.
+pub fn pbuf_group(offset: u64) -> Option<u16> {
+    const KIND: u64 = 0xf800_0000;
+    const SHIFT: u32 = 16;
+    (offset & KIND == OFF_PBUF_RING).then_some(((offset & !KIND) >> SHIFT) as u16)
+}
 
 /// SQ flag: the SQPOLL thread sleeps.
 pub const SQ_NEED_WAKEUP: u32 = 1;

@@ -39,6 +39,13 @@ fn list() -> Result<ExitCode, String> {
 fn ask(name: &str) -> Result<ExitCode, String> {
     let s =
         scenarios::find(name).ok_or_else(|| format!("no scenario {name}: see behave --list"))?;
+    // What stops a scenario is an answer too: one line, no backtrace.
+    std::panic::set_hook(Box::new(|info| {
+        let payload = info.payload();
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        let why = text.or(payload.downcast_ref::<&str>().copied()).unwrap_or("unknown reason");
+        println!("!! stopped: {}", why.lines().collect::<Vec<_>>().join(" "));
+    }));
     sys::alarm(s.seconds);
     (s.run)(&mut Cx::new(s.name));
     Ok(ExitCode::SUCCESS)

@@ -19,6 +19,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(pipe_direct, "PIPE into slots"),
     scenario!(pipe_rollback, "PIPE that finds no room leaves nothing behind"),
     scenario!(epoll_wait_op, "EPOLL_WAIT: ready, later ready, several"),
+    scenario!(epoll_wait_ring, "EPOLL_WAIT on a set that holds another ring"),
     scenario!(epoll_wait_bad, "EPOLL_WAIT: refusals, cancel"),
 ];
 
@@ -349,4 +350,23 @@ fn epoll_wait_bad(cx: &mut Cx) {
     r.submit();
     r.push(q(op::ASYNC_CANCEL).fd(*ep).opf(2).ud(4));
     cx.say("cancelled by file", r.go_sorted(2));
+}
+
+fn epoll_wait_ring(cx: &mut Cx) {
+    let (r, other) = (Ring::new(8, 0), Ring::new(8, 0));
+    // SAFETY: no memory involved.
+    let ep = Fd(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) });
+    let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 5 };
+    // SAFETY: one valid event.
+    unsafe { libc::epoll_ctl(*ep, libc::EPOLL_CTL_ADD, other.fd, &mut event) };
+    let ask = q(op::EPOLL_WAIT).fd(*ep).addr(at(buf(64))).len(4);
+    other.push(nop(1));
+    other.submit();
+    cx.say("ready", r.one(ask));
+    cx.say("taken", other.cqes());
+    r.push(ask.ud(2));
+    cx.say("none", r.brief(1));
+    other.push(nop(3));
+    other.submit();
+    cx.say("ready again", r.go(1));
 }

@@ -23,6 +23,8 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(symlink_op, "SYMLINKAT"),
     scenario!(linkat_op, "LINKAT"),
     scenario!(path_bad, "bad path addresses of every path operation"),
+    scenario!(path_prep, "a path that cannot be taken in fails before the request runs"),
+    scenario!(path_check_order, "an empty path against an unknown flag: which error wins"),
     scenario!(path_chain, "mkdir, create, write, rename, unlink, rmdir in one chain"),
     scenario!(path_many, "200 files created, stat'ed and removed in batches"),
     scenario!(umask_cwd, "umask and working directory of the submitter hold"),
@@ -509,6 +511,64 @@ fn path_bad(cx: &mut Cx) {
         ask("LINKAT new", at_here(op::LINKAT).addr(good).len(HERE as u32).off(bad as u64));
         ask("STATX", at_here(op::STATX).addr(bad).off(at(buf(256)) as u64));
     }
+}
+
+/// A request of each path operation with `path` as its (first) path.
+fn each_path_op(path: usize, good: usize, flags: u32) -> Vec<(&'static str, Q)> {
+    let stat = at(buf(256)) as u64;
+    let q = |o| q(o).fd(HERE).addr(path).opf(flags);
+    vec![
+        ("OPENAT", q(op::OPENAT)),
+        ("STATX", q(op::STATX).len(0x7ff).off(stat)),
+        ("UNLINKAT", q(op::UNLINKAT)),
+        ("RENAMEAT", q(op::RENAMEAT).len(HERE as u32).off(good as u64)),
+        ("MKDIRAT", q(op::MKDIRAT)),
+        ("SYMLINKAT", q(op::SYMLINKAT).off(good as u64)),
+        ("LINKAT", q(op::LINKAT).len(HERE as u32).off(good as u64)),
+    ]
+}
+
+fn path_prep(cx: &mut Cx) {
+    let dir = Dir::new();
+    let good = dir.cpath("new");
+    for (kind, path) in
+        [("empty", mem::cstr("")), ("unmapped", mem::BAD), ("missing", dir.cpath("none/x"))]
+    {
+        for (name, q) in each_path_op(path, good, 0) {
+            let r = Ring::new(8, 0);
+            r.push_all(&[q.ud(1), nop(2)]);
+            let s = r.submit();
+            cx.say(&format!("{name}, {kind}: of 2 taken"), res(s));
+            r.submit();
+            cx.say(&format!("{name}, {kind}"), show_sorted(r.collect(2)));
+            r.push_all(&[nop(1).flags(IO_HARDLINK), q.ud(2).flags(IO_HARDLINK), nop(3)]);
+            cx.say(&format!("{name}, {kind}: in a hard chain"), r.go_sorted(3));
+        }
+    }
+}
+
+fn path_check_order(cx: &mut Cx) {
+    let dir = Dir::new();
+    let r = Ring::new(8, 0);
+    for (kind, path) in
+        [("empty", mem::cstr("")), ("unmapped", mem::BAD), ("missing", dir.cpath("none"))]
+    {
+        for (name, q) in each_path_op(path, dir.cpath("new"), 1) {
+            if name != "OPENAT" {
+                cx.say(&format!("{name}, {kind}, flag 1"), r.one(q.ud(1)));
+            }
+        }
+    }
+    cx.say(
+        "SYMLINKAT, empty target, unmapped name",
+        r.one(q(op::SYMLINKAT).fd(HERE).addr(mem::cstr("")).off(8).ud(1)),
+    );
+    let open = |flags: i32| {
+        q(op::OPENAT).fd(HERE).addr(dir.cpath("none")).opf(flags as u32).len(0o600).ud(1)
+    };
+    cx.say("O_DIRECTORY|O_RDWR, missing", r.one(open(libc::O_DIRECTORY | libc::O_RDWR)));
+    cx.say("O_DIRECTORY|O_CREAT, missing", r.one(open(libc::O_DIRECTORY | libc::O_CREAT)));
+    cx.say("unknown flag, missing", r.one(open(1 << 30)));
 }
 
 fn path_chain(cx: &mut Cx) {

@@ -11,15 +11,20 @@ mod fd_ops;
 mod fs;
 mod issuer;
 mod kbufs;
+mod link_breaks;
 mod link_timeouts;
 mod links;
 mod matrix;
 mod matrix_base;
+mod multishot;
 mod net;
 mod overflow;
 mod polls;
+mod regions;
+mod resize;
 mod resources;
 mod rw;
+mod sends;
 mod setup;
 mod splice;
 mod sqpoll;
@@ -35,6 +40,7 @@ const TOPICS: &[&[Scenario]] = &[
     drain::SCENARIOS,
     timeouts::SCENARIOS,
     link_timeouts::SCENARIOS,
+    link_breaks::SCENARIOS,
     cancels::SCENARIOS,
     polls::SCENARIOS,
     overflow::SCENARIOS,
@@ -42,6 +48,9 @@ const TOPICS: &[&[Scenario]] = &[
     issuer::SCENARIOS,
     eventfds::SCENARIOS,
     kbufs::SCENARIOS,
+    multishot::SCENARIOS,
+    sends::SCENARIOS,
+    resize::SCENARIOS,
     resources::SCENARIOS,
     rw::SCENARIOS,
     fs::SCENARIOS,
@@ -51,6 +60,7 @@ const TOPICS: &[&[Scenario]] = &[
     direct::SCENARIOS,
     workers::SCENARIOS,
     fd_ops::SCENARIOS,
+    regions::SCENARIOS,
     async_waits::SCENARIOS,
     matrix::SCENARIOS,
 ];
@@ -63,4 +73,16 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
 /// One by name.
 pub fn find(name: &str) -> Option<&'static Scenario> {
     all().find(|s| s.name == name)
+}
+
+/// 127.0.0.1 with a port, as a socket address at a lasting address.
+pub fn loopback(port: u16) -> usize {
+    matrix_base::loopback(port)
+}
+
+/// Name of an opcode, for messages.
+pub fn op_name(opcode: u8) -> String {
+    matrix::NAMES
+        .get(usize::from(opcode))
+        .map_or_else(|| format!("op{opcode}"), |n| (*n).to_owned())
 }

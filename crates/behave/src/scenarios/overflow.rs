@@ -8,7 +8,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(overflow_submit_only, "submitting without GETEVENTS does not flush"),
     scenario!(overflow_multishot_poll, "a multishot poll ends when the CQ is full"),
     scenario!(overflow_order, "new CQEs queue behind the backlog, though the CQ has room"),
-    scenario!(overflow_many, "100,000 NOPs through an SQ of 4 without looking at the CQ", 30),
+    scenario!(overflow_many, "1,000,000 NOPs through an SQ of 4 without looking at the CQ", 30),
     scenario!(overflow_refilled, "the backlog drains while the CQ is refilled"),
     scenario!(overflow_async, "overflow from completions that come later"),
     scenario!(overflow_wait, "waiting for more CQEs than the CQ holds"),
@@ -93,7 +93,7 @@ fn overflow_order(cx: &mut Cx) {
 fn overflow_many(cx: &mut Cx) {
     cx.both_setups(|cx, kind| {
         let r = Ring::new(4, kind);
-        let total = 100_000u64;
+        let total = 1_000_000u64;
         for i in 0..total / 4 {
             for k in 0..4 {
                 r.push(nop(i * 4 + k));

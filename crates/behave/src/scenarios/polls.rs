@@ -359,11 +359,8 @@ impl Epoll {
         let ep = Fd(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) });
         let mut e = libc::epoll_event { events: events as u32, u64: 7 };
         // SAFETY: a valid event.
-        assert_eq!(
-            unsafe { libc::epoll_ctl(*ep, libc::EPOLL_CTL_ADD, fd, &mut e) },
-            0,
-            "epoll_ctl"
-        );
+        let added = unsafe { libc::epoll_ctl(*ep, libc::EPOLL_CTL_ADD, fd, &mut e) };
+        assert_eq!(added, 0, "epoll_ctl");
         Epoll(ep)
     }
     fn wait(&self, ms: i32) -> String {

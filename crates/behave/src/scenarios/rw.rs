@@ -30,6 +30,12 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(rw_same_file_writes, "64 writes to one file, any order, all there"),
     scenario!(rw_own_file, "close, and reuse of the number, do not redirect a waiting read"),
     scenario!(rw_rlimit_fsize, "writing beyond RLIMIT_FSIZE"),
+    scenario!(rw_priority, "I/O priorities: classes, levels, hints"),
+    scenario!(rw_check_order, "offsets, access modes and lengths that are wrong together"),
+    scenario!(
+        rw_chain_on_worker,
+        "a read in a chain behind work on a worker, cancelled while it waits"
+    ),
     scenario!(rw_seek_hole, "reading a hole, and beyond the end"),
 ];
 
@@ -112,10 +118,6 @@ fn rw_vectors(cx: &mut Cx) {
         cx.say("1024", r.one(readv(&[(at(b), 1); 1024])));
         cx.say("1025", r.one(readv(&[(at(b), 1); 1025])));
         cx.say("length negative", r.one(readv(&[(at(b), usize::MAX)])));
-        cx.say(
-            "lengths overflow",
-            r.one(readv(&[(at(b), isize::MAX as usize), (at(b), isize::MAX as usize)])),
-        );
         let v = mem::iovecs(&[(mem::bytes(b"ab"), 2), (mem::bytes(b"cd"), 2)]);
         cx.say("writev", r.one(q(op::WRITEV).fd(f.as_raw_fd()).addr(v).len(2).off(3).ud(2)));
         cx.say("content", mem::text(&std::fs::read(dir.join("f")).expect("content")));
@@ -613,6 +615,94 @@ fn rw_rlimit_fsize(cx: &mut Cx) {
         "FALLOCATE beyond",
         r.one(q(op::FALLOCATE).fd(f.as_raw_fd()).addr(end as usize + 1).ud(3)),
     );
+}
+
+fn rw_priority(cx: &mut Cx) {
+    let dir = Dir::new();
+    let f = dir.file("f", b"0123456789");
+    let (r, b) = (Ring::new(8, 0), at(buf(16)));
+    // Class in the upper three bits, then ten bits of hint, then three of level.
+    for prio in [0, 1, 7, 8, 0x100, 0x2000, 0x2007, 0x4004, 0x6000, 0x6001, 0x8000, 0xe000, 0xffff]
+    {
+        cx.say(&format!("priority {prio:#x}"), r.one(read(f.as_raw_fd(), b, 4, 1).prio(prio)));
+    }
+}
+
+fn rw_check_order(cx: &mut Cx) {
+    let dir = Dir::new();
+    let f = dir.file("f", b"0123456789");
+    let ro = std::fs::File::open(dir.join("f")).expect("open");
+    let wo = std::fs::OpenOptions::new().write(true).open(dir.join("f")).expect("open");
+    let (r, b) = (Ring::new(8, 0), at(buf(16)));
+    let neg = -2i64 as u64;
+    cx.say("WRITE to a read-only file at -2", r.one(write(ro.as_raw_fd(), b, 4, 1).off(neg)));
+    cx.say("READ of a write-only file at -2", r.one(read(wo.as_raw_fd(), b, 4, 1).off(neg)));
+    cx.say(
+        "WRITE to a read-only file, unknown flag",
+        r.one(write(ro.as_raw_fd(), b, 4, 1).opf(1 << 20)),
+    );
+    cx.say("WRITE of 0 to a read-only file", r.one(write(ro.as_raw_fd(), b, 0, 1)));
+    cx.say("READ of 0 at -2", r.one(read(f.as_raw_fd(), b, 0, 1).off(neg)));
+    cx.say("READ of 0 into unmapped memory", r.one(read(f.as_raw_fd(), mem::BAD, 0, 1)));
+    cx.say(
+        "READV, bad vector, closed number",
+        r.one(q(op::READV).fd(999).addr(mem::BAD).len(1).ud(1)),
+    );
+    let (p, w) = pipe();
+    cx.say("WRITE of 0 to a pipe", r.one(write(*w, b, 0, 1)));
+    cx.say("READ of 0 of an empty pipe", {
+        r.push(read(*p, b, 0, 1));
+        r.brief(1)
+    });
+    let (a, _c) = UnixStream::pair().expect("socketpair");
+    cx.say("WRITE of 0 to a socket at 1", r.one(write(a.as_raw_fd(), b, 0, 1).off(1)));
+    cx.say("WRITE to a socket at 1", r.one(write(a.as_raw_fd(), b, 4, 1).off(1)));
+    let e = eventfd(0);
+    for len in [0, 4, 7] {
+        r.push(read(*e, b, len, 1));
+        cx.say(&format!("READ of {len} of an eventfd of 0"), r.brief(1));
+    }
+    cx.say("WRITE of 4 to an eventfd", r.one(write(*e, b, 4, 1)));
+}
+
+fn rw_chain_on_worker(cx: &mut Cx) {
+    // How the read ends (interrupted or cancelled) and how the cancel counts it is
+    // chance: that both end, and the chain with them, is not.
+    let dir = Dir::new();
+    let f = dir.file("f", b"");
+    cx.both_setups(|cx, kind| {
+        let (p, _w) = pipe();
+        let r = Ring::new(8, kind);
+        let l = IO_LINK | ASYNC;
+        r.push_all(&[
+            write(f.as_raw_fd(), at(buf(8)), 8, 1).flags(l),
+            read(*p, at(buf(8)), 8, 2).flags(IO_LINK),
+            nop(3),
+        ]);
+        r.submit();
+        cx.say("the write", show(&r.collect(1)));
+        // On a deferring ring the read starts only in here.
+        r.enter(0, 0, enter::GETEVENTS);
+        sys::sleep_ms(20);
+        r.push(cancel(2, 9));
+        r.submit();
+        let c = r.collect(3);
+        let of = |ud| c.iter().find(|c| c.user_data == ud).map(|c| c.res);
+        let ended =
+            |r: Option<i32>| r.is_some_and(|n| [-libc::EINTR, -libc::ECANCELED].contains(&n));
+        cx.say("the read ended", ended(of(2)));
+        cx.say("the NOP", of(3).map_or("lost".into(), res));
+        cx.say(
+            "the cancel",
+            of(9).map_or("lost", |n| {
+                if [0, -libc::EALREADY].contains(&n) {
+                    "found it"
+                } else {
+                    "missed it"
+                }
+            }),
+        );
+    });
 }
 
 fn rw_seek_hole(cx: &mut Cx) {

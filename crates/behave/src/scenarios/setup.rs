@@ -279,10 +279,7 @@ fn probe_ops(cx: &mut Cx) {
     cx.say("ops_len", b[1]);
     for (i, name) in super::matrix::NAMES.iter().enumerate() {
         let e = &b[16 + 8 * i..];
-        cx.say(
-            &format!("{name}"),
-            format!("op {} flags {}", e[0], u16::from_ne_bytes([e[2], e[3]])),
-        );
+        cx.say(name, format!("op {} flags {}", e[0], u16::from_ne_bytes([e[2], e[3]])));
     }
 }
 

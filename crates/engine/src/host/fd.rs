@@ -128,6 +128,10 @@ impl Stat {
     pub fn is_regular(self) -> bool {
         self.is(nr::S_IFREG)
     }
+    /// Directory.
+    pub fn is_directory(self) -> bool {
+        self.is(nr::S_IFDIR)
+    }
     /// Socket.
     pub fn is_socket(self) -> bool {
         self.is(nr::S_IFSOCK)
@@ -188,10 +192,8 @@ pub fn same_file(a: i32, b: i32) -> bool {
     let pid = super::thread::getpid() as usize;
     const KCMP_FILE: usize = 0;
     // SAFETY: integer arguments only.
-    matches!(
-        unsafe { syscall(nr::__NR_kcmp, [pid, pid, KCMP_FILE, a as usize, b as usize, 0]) },
-        Ok(0)
-    )
+    let order = unsafe { syscall(nr::__NR_kcmp, [pid, pid, KCMP_FILE, a as usize, b as usize, 0]) };
+    order == Ok(0)
 }
 
 /// Closes all descriptors of a range, both ends included.

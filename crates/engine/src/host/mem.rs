@@ -28,8 +28,8 @@ impl Shared {
     pub fn addr(&self) -> usize {
         self.addr
     }
-    /// Bytes.
-    pub fn len(&self) -> usize {
+    /// Bytes, a whole number of pages.
+    pub fn bytes(&self) -> usize {
         self.len
     }
     /// A second mapping of the same pages for the program, as `mmap(2)` of the descriptor would give: `addr` is
@@ -79,4 +79,24 @@ pub fn is_mapped(addr: usize, len: usize) -> bool {
     const ASYNC: usize = 1;
     // SAFETY: msync(MS_ASYNC) changes nothing; it answers ENOMEM if a page is not mapped.
     unsafe { syscall(nr::__NR_msync, [start, end - start, ASYNC, 0, 0, 0]) }.is_ok()
+}
+
+/// Whether every page of a range can be written to. Hosts before Linux 5.14 only tell whether it is mapped.
+pub fn is_writable(addr: usize, len: usize) -> bool {
+    match populate(addr, len) {
+        Ok(()) => true,
+        Err(Errno::INVAL) if !can_populate() => is_mapped(addr, len),
+        Err(_) => false,
+    }
+}
+
+/// Makes the pages of a range present for writing; changes no content.
+fn populate(addr: usize, len: usize) -> Result<(), Errno> {
+    const POPULATE_WRITE: usize = 23;
+    // SAFETY: the program's own mapping keeps its content.
+    unsafe { syscall(nr::__NR_madvise, [addr, len, POPULATE_WRITE, 0, 0, 0]) }.map(drop)
+}
+
+fn can_populate() -> bool {
+    Shared::new(PAGE).is_ok_and(|page| populate(page.addr, page.len).is_ok())
 }

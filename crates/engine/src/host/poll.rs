@@ -16,6 +16,8 @@ pub struct Event {
 
 /// Readable.
 pub const IN: u32 = 0x1;
+/// Urgent data.
+pub const PRI: u32 = 0x2;
 /// Writable.
 pub const OUT: u32 = 0x4;
 /// Error, always watched.

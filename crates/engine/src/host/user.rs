@@ -18,15 +18,18 @@ macro_rules! pod { ($($t:ty),* $(,)?) => { $(
     // SAFETY: integers, or repr(C) structures of integers.
     unsafe impl Pod for $t {}
 )* } }
-pod!(u8, u16, u32, u64, i32, i64, usize, Iovec, super::rw::Msghdr);
+pod!(super::futex::Waitv, u8, u16, u32, u64, i32, i64, usize, Iovec, super::rw::Msghdr);
 pod!(
     anyring_uapi::Sqe,
     anyring_uapi::Params,
     anyring_uapi::GeteventsArg,
     anyring_uapi::enter::Timespec
 );
+pod!(anyring_uapi::register::CloneBuffers, anyring_uapi::register::MemRegionReg);
+pod!(anyring_uapi::register::RegionDesc, anyring_uapi::enter::RegWait);
 pod!(anyring_uapi::register::RsrcRegister, anyring_uapi::register::RsrcUpdate2);
 pod!(anyring_uapi::register::Restriction, anyring_uapi::register::SyncCancel);
+pod!(anyring_uapi::register::BufReg, anyring_uapi::register::BufStatus);
 pod!(anyring_uapi::register::Probe, anyring_uapi::register::ProbeOp);
 // SAFETY: an array of such values is such a value.
 unsafe impl<T: Pod, const N: usize> Pod for [T; N] {}
@@ -111,6 +114,15 @@ pub fn write_slice<T: Pod>(addr: usize, values: &[T]) -> Result<(), Errno> {
 
 /// Longest path, with its NUL.
 const PATH_MAX: usize = 4096;
+
+/// Reads a path: ENOENT for an empty one.
+pub fn read_path(addr: usize) -> Result<Vec<u8>, Errno> {
+    let path = read_cstr(addr)?;
+    if path.len() == 1 {
+        return Err(Errno::NOENT);
+    }
+    Ok(path)
+}
 
 /// Reads a NUL-terminated string of at most PATH_MAX bytes; ENAMETOOLONG beyond.
 pub fn read_cstr(addr: usize) -> Result<Vec<u8>, Errno> {

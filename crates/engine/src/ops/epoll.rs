@@ -53,8 +53,11 @@ fn prep_wait(sqe: &Sqe) -> Result<Op, Errno> {
 }
 
 /// Takes what is there; with nothing there the request waits for the epoll descriptor's own readiness.
-fn issue_wait(req: &mut Req, _: &mut Ctx<'_>) -> Issue {
+fn issue_wait(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     let Op::EpollWait(w) = &req.op else { return Issue::err(Errno::INVAL) };
+    if let Some(engine) = ctx.ring.engine.upgrade() {
+        engine.drop_stale_readiness();
+    }
     // SAFETY: the array is the program's, which the kernel checks; a timeout of 0 never waits.
     match unsafe {
         syscall(nr::__NR_epoll_wait, [req.file.raw() as usize, w.events, w.most as usize, 0, 0, 0])

@@ -10,13 +10,16 @@ pub mod cancel;
 pub mod epoll;
 pub mod fd_install;
 pub mod files_update;
+pub mod futex;
 pub mod kbuf;
+pub mod msg_ring;
 pub mod net;
 pub mod nop;
 pub mod open;
 pub mod path;
 pub mod pipe;
 pub mod poll;
+pub mod read_multishot;
 pub mod rw;
 pub mod splice;
 pub mod sync;
@@ -63,14 +66,39 @@ pub enum Op {
     Pipe(pipe::Pipe),
     Xattr(xattr::Xattr),
     Waitid(waitid::Waitid),
+    FutexWait(futex::Wait),
+    FutexWake(futex::Wake),
     FilesUpdate(files_update::Update),
     Provide(kbuf::Provide),
     Remove(kbuf::Remove),
+    MsgRing(msg_ring::Message),
+    Command(net::command::Command),
     Poll(poll::Add),
     PollRemove(poll::Remove),
     Timeout(timeout::Timeout),
     TimeoutRemove(timeout::Remove),
     Cancel(cancel::Cancel),
+}
+
+impl Op {
+    /// Posts CQEs until it ends. A multishot poll or timeout is its own affair and not meant.
+    pub fn is_multishot(&self) -> bool {
+        match self {
+            Op::Accept(accept) => accept.multishot,
+            Op::Transfer(transfer) => transfer.multishot(),
+            Op::Msg(msg) => msg.multishot(),
+            Op::Rw(rw) => rw.multishot(),
+            _ => false,
+        }
+    }
+    /// Waits for room rather than for data.
+    pub fn sends(&self) -> bool {
+        match self {
+            Op::Transfer(transfer) => transfer.sends(),
+            Op::Msg(msg) => msg.sends(),
+            _ => false,
+        }
+    }
 }
 
 /// What an attempt came to.
@@ -80,12 +108,20 @@ pub enum Issue {
     Done(i32, u32),
     /// Wait until the file reports one of these poll events, then issue again.
     Poll(u32),
+    /// A multishot request has a result that is not its last: to be posted, then issue again.
+    More(i32, u32),
+    /// As `More`, but the file is known to be empty: wait for these events then.
+    MoreThenPoll(i32, u32, u32),
+    /// Others get a turn; then, at once if the file is still ready for these events, issue again.
+    Yield(u32),
     /// Issue again in a worker.
     Worker,
     /// A poll request: wait for its events.
     ArmPoll,
     /// A timer: wait.
     ArmTimer,
+    /// A futex wait: wait for its words.
+    ArmFutex,
 }
 
 impl Issue {
@@ -150,6 +186,9 @@ pub struct OpDef {
     pub unbound: bool,
     /// Serialised by inode when the file is regular.
     pub hashed: bool,
+    /// An error of the operation itself breaks no chain, and with CQE_SKIP_SUCCESS posts no CQE: so
+    /// Linux 6.18 treats what it always runs in a worker.
+    pub lenient: bool,
     /// Captures the SQE.
     pub prep: fn(&Sqe) -> Result<Op, Errno>,
     /// Tries the operation.
@@ -176,6 +215,7 @@ impl OpDef {
             on_ring: false,
             unbound: false,
             hashed: false,
+            lenient: false,
             prep,
             issue,
         }
@@ -186,6 +226,16 @@ impl OpDef {
             support: Support::None,
             ..OpDef::new(name, code, |_| Err(Errno::INVAL), |_, _| Issue::err(Errno::INVAL))
         }
+    }
+}
+
+impl OpDef {
+    /// Whether a result is a failure, for the chain and for CQE_SKIP_SUCCESS. A file that was not
+    /// there, or of the wrong kind, is one even for a lenient operation.
+    pub fn is_failure(&self, res: i32) -> bool {
+        let file_error = self.file == FileUse::Needed && res == Errno::BADF.res();
+        let always = [Errno::CANCELED.res(), Errno::NOTSOCK.res()].contains(&res) || file_error;
+        res < 0 && (!self.lenient || always)
     }
 }
 
@@ -218,6 +268,16 @@ impl Ctx<'_> {
             // SAFETY: vouched for by the caller.
             None => unsafe { host::syscall(nr, args) },
         }
+    }
+
+    /// A system call that has no non-blocking form, where it must not wait: see [`host::guard`].
+    ///
+    /// # Safety
+    /// As for [`host::syscall`].
+    pub unsafe fn bounded_call(&self, nr: host::Nr, args: [usize; 6]) -> Result<usize, Errno> {
+        let engine = self.ring.engine.upgrade().ok_or(Errno::BADFD)?;
+        // SAFETY: vouched for by the caller.
+        unsafe { engine.guards.call(engine.config.interrupt_signal, nr, args) }
     }
 
     /// Runs `f` on the ring's state, taking its lock in a worker.

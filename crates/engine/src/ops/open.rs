@@ -42,12 +42,12 @@ fn check_slot(slot: u32, flags: u64) -> Result<(), Errno> {
 fn prep_openat(sqe: &Sqe) -> Result<Op, Errno> {
     must_be_zero(&[sqe.buf_index as u64])?;
     let flags = sqe.op_flags as u64 & VALID_FLAGS;
-    let creates = flags & (nr::O_CREAT | nr::O_TMPFILE) as u64 != 0;
+    let creates = flags & (nr::O_CREAT as u64 | O_TMPFILE_BIT) != 0;
     let mode = if creates { sqe.len as u64 & 0o7777 } else { 0 };
     check_slot(sqe.file_index, flags)?;
     let flags = if flags & nr::O_PATH as u64 != 0 { flags & O_PATH_FLAGS } else { flags };
     let how = [flags, mode, 0];
-    Ok(Op::Open(Open { path: user::read_cstr(sqe.addr as usize)?, how, slot: sqe.file_index }))
+    Ok(Op::Open(Open { path: user::read_path(sqe.addr as usize)?, how, slot: sqe.file_index }))
 }
 
 /// What O_PATH leaves of the flags.
@@ -64,7 +64,7 @@ fn prep_openat2(sqe: &Sqe) -> Result<Op, Errno> {
         check_trailing_zeros(sqe.off as usize + size_of::<How>(), size - size_of::<How>())?;
     }
     check_slot(sqe.file_index, how[0])?;
-    Ok(Op::Open(Open { path: user::read_cstr(sqe.addr as usize)?, how, slot: sqe.file_index }))
+    Ok(Op::Open(Open { path: user::read_path(sqe.addr as usize)?, how, slot: sqe.file_index }))
 }
 
 /// A larger structure than ours is fine as long as what we do not know is zero; E2BIG if not.
@@ -164,7 +164,7 @@ pub fn install(ctx: &mut Ctx<'_>, fresh: OwnedFd, slot: u32) -> Result<i32, Errn
             let Some(free) = st.files.free_slot() else { return (Err(Errno::NFILE), None) };
             return (Ok(free as i32), st.files.set(free, Some(file)));
         }
-        if slot - 1 >= st.files.len() {
+        if slot > st.files.len() {
             return (Err(Errno::INVAL), None);
         }
         (Ok(0), st.files.set(slot - 1, Some(file)))
@@ -198,7 +198,7 @@ fn close_slot(ctx: &mut Ctx<'_>, slot: u32) -> Issue {
         if !st.files.exists() {
             return Err(Errno::NXIO);
         }
-        if slot - 1 >= st.files.len() {
+        if slot > st.files.len() {
             return Err(Errno::INVAL);
         }
         st.files.set(slot - 1, None).ok_or(Errno::BADF)

@@ -8,6 +8,7 @@ use crate::host::rw::Iovec;
 use crate::host::{self, fd, nr, poll, user};
 use crate::limits::{IOV_MAX, RW_BYTES_MAX};
 use crate::registered::buffers::FixedBuffer;
+use crate::registered::groups::Take;
 use crate::req::Req;
 use crate::Errno;
 use anyring_uapi::setup::IOPOLL;
@@ -16,6 +17,10 @@ use std::sync::Arc;
 
 const RWF_HIPRI: u32 = 0x1;
 const RWF_NOWAIT: u32 = 0x8;
+/// No SIGPIPE; any file takes it.
+const RWF_NOSIGNAL: u32 = 0x100;
+/// Flags that every filesystem takes: HIPRI, DSYNC, SYNC, NOWAIT, APPEND, NOAPPEND.
+const RWF_KNOWN: u32 = 0x3f;
 
 /// Where the bytes are.
 #[derive(Debug)]
@@ -43,11 +48,22 @@ pub struct Rw {
     buffer: Option<Arc<FixedBuffer>>,
     /// Protection information was asked for, which no file here has.
     attributes: bool,
+    /// Posts CQEs until it ends.
+    pub multishot: bool,
+    /// A multishot has posted since it last waited.
+    pub posted: bool,
 }
 
-/// The priority classes that Linux knows; a level without a class is none.
+impl Rw {
+    /// Posts CQEs until it ends.
+    pub fn multishot(&self) -> bool {
+        self.multishot
+    }
+}
+
+/// The priority classes that Linux knows; a level (the low three bits) needs a class, hints do not.
 fn check_ioprio(ioprio: u16) -> Result<(), Errno> {
-    match (ioprio >> 13, ioprio & 0x1fff) {
+    match (ioprio >> 13, ioprio & 7) {
         (0, 0) | (1..=3, _) => Ok(()),
         _ => Err(Errno::INVAL),
     }
@@ -65,20 +81,26 @@ fn check_attributes(sqe: &Sqe) -> Result<bool, Errno> {
 fn prep(sqe: &Sqe, write: bool, memory: Memory) -> Result<Op, Errno> {
     check_ioprio(sqe.ioprio)?;
     let attributes = check_attributes(sqe)?;
+    let (offset, flags) = (sqe.off as i64, sqe.op_flags);
     Ok(Op::Rw(Rw {
         write,
         memory,
-        offset: sqe.off as i64,
-        flags: sqe.op_flags,
+        offset,
+        flags,
         done: 0,
         buffer: None,
         attributes,
+        multishot: false,
+        posted: false,
     }))
 }
 
 fn one(sqe: &Sqe) -> Memory {
     Memory::One(Iovec { base: sqe.addr as usize, len: (sqe.len as usize).min(RW_BYTES_MAX) })
 }
+
+/// The end of what a 64-bit program can name.
+pub const ADDRESS_END: usize = 1 << 47;
 
 /// Copies and checks vectors.
 pub fn read_iovecs(addr: u64, count: u32) -> Result<Vec<Iovec>, Errno> {
@@ -88,6 +110,9 @@ pub fn read_iovecs(addr: u64, count: u32) -> Result<Vec<Iovec>, Errno> {
     let vecs: Vec<Iovec> = user::read_vec(addr as usize, count as usize)?;
     if vecs.iter().any(|v| v.len > isize::MAX as usize) {
         return Err(Errno::INVAL);
+    }
+    if vecs.iter().any(|v| v.base.checked_add(v.len).is_none_or(|end| end > ADDRESS_END)) {
+        return Err(Errno::FAULT);
     }
     Ok(vecs)
 }
@@ -100,7 +125,8 @@ fn many(sqe: &Sqe) -> Result<Memory, Errno> {
     Ok(Memory::Many(vecs))
 }
 
-fn prep_read(sqe: &Sqe) -> Result<Op, Errno> {
+/// READ.
+pub fn prep_read(sqe: &Sqe) -> Result<Op, Errno> {
     prep(sqe, false, one(sqe))
 }
 fn prep_write(sqe: &Sqe) -> Result<Op, Errno> {
@@ -173,7 +199,10 @@ fn choose_buffer(req: &mut Req, ctx: &mut Ctx<'_>, max: usize) -> Result<Option<
         Some(buf) => buf,
         None => {
             let group = req.buf;
-            let buf = ctx.with_state(|st| st.groups.select(group, max))?;
+            // What cannot wait for readiness keeps its buffer from here on.
+            let keeps = ctx.may_block() || is_on_disk(req.file.raw());
+            let take = if keeps { Take::Hold } else { Take::Peek };
+            let buf = ctx.with_state(|st| st.groups.select(group, max, take))?;
             req.selected = Some(buf);
             buf
         }
@@ -181,11 +210,17 @@ fn choose_buffer(req: &mut Req, ctx: &mut Ctx<'_>, max: usize) -> Result<Option<
     Ok(Some(Iovec { base: buf.addr, len: buf.len }))
 }
 
-/// Puts an unused buffer back before the request waits for its file.
+/// Puts an unused buffer back before the request waits for its file, if it can be put back.
 pub fn return_buffer(req: &mut Req, ctx: &mut Ctx<'_>) {
     if let Some(buf) = req.selected.take() {
-        ctx.with_state(|st| st.groups.put_back(buf));
+        if !ctx.with_state(|st| st.groups.put_back(buf)) {
+            req.selected = Some(buf);
+        }
     }
+}
+
+fn is_on_disk(file: i32) -> bool {
+    fd::stat(file).is_ok_and(|s| s.is_regular() || s.is_block())
 }
 
 /// Holds the registered buffer that a fixed transfer names; EFAULT for none, for a range outside, or an empty vector.
@@ -205,7 +240,8 @@ fn hold_buffer(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<(), Errno> {
     Ok(())
 }
 
-fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
+/// One attempt.
+pub fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     match try_issue(req, ctx) {
         Ok(issue) => issue,
         Err(e) => Issue::err(e),
@@ -214,16 +250,18 @@ fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
 
 fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
     let status = fd::status_flags(req.file.raw())?;
+    hold_buffer(req, ctx)?;
     let Op::Rw(rw) = &req.op else { return Err(Errno::INVAL) };
-    if rw.attributes || rw.offset < -1 {
-        return Err(Errno::INVAL);
+    const WRONG_MODE: [u32; 2] = [nr::O_WRONLY, nr::O_RDONLY];
+    if status & nr::O_ACCMODE == WRONG_MODE[usize::from(rw.write)] {
+        return Err(Errno::BADF);
     }
-    if rw.flags & RWF_HIPRI != 0 && !ctx.ring.has(IOPOLL) {
+    if rw.attributes || rw.offset < -1 {
         return Err(Errno::INVAL);
     }
     let max = rw.memory.total();
     let user_nowait = rw.flags & RWF_NOWAIT != 0;
-    hold_buffer(req, ctx)?;
+    let hipri = rw.flags & RWF_HIPRI != 0 && !ctx.ring.has(IOPOLL);
     let direct = status & nr::O_DIRECT != 0;
     if ctx.ring.has(IOPOLL) && !direct {
         // Only direct transfers can be polled for.
@@ -234,6 +272,9 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
         return Ok(Issue::Worker);
     }
     let chosen = choose_buffer(req, ctx, max)?;
+    if hipri {
+        return Err(Errno::INVAL);
+    }
     let outcome = if ctx.may_block() {
         blocking(req, ctx, chosen, status)
     } else {
@@ -277,6 +318,25 @@ fn transfer(req: &Req, ctx: &Ctx<'_>, chosen: Option<Iovec>, extra: u32) -> Resu
     unsafe { ctx.call(number, args) }
 }
 
+/// A read that is not to wait, of a file without a non-blocking form that reported readiness.
+pub fn bounded(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
+    let chosen = match choose_buffer(req, ctx, 0) {
+        Ok(chosen) => chosen.unwrap_or_default(),
+        Err(e) => return Issue::err(e),
+    };
+    let args = [req.file.raw() as usize, &raw const chosen as usize, 1, usize::MAX, 0, 0];
+    // SAFETY: the vector is a local; what it points to is the program's, which the kernel checks.
+    match unsafe { ctx.bounded_call(nr::__NR_preadv2, args) } {
+        Ok(0) => Issue::Done(0, 0),
+        Ok(n) => Issue::More(n as i32, 0),
+        Err(Errno::INTR | Errno::AGAIN) => {
+            return_buffer(req, ctx);
+            Issue::Poll(readiness(req))
+        }
+        Err(e) => Issue::err(e),
+    }
+}
+
 /// Bytes asked for in all.
 fn wanted(req: &Req) -> usize {
     match (&req.selected, &req.op) {
@@ -310,17 +370,34 @@ fn inline(req: &mut Req, ctx: &mut Ctx<'_>, chosen: Option<Iovec>, status: u32) 
     let at_offset = matches!(&req.op, Op::Rw(rw) if rw.offset >= 0);
     match transfer(req, ctx, chosen, RWF_NOWAIT) {
         Ok(n) => after_partial(req, n),
-        Err(Errno::SPIPE) if at_offset => {
+        Err(Errno::SPIPE) if at_offset && !is_offset_on_socket(req) => {
             make_stream(req);
             inline(req, ctx, chosen, status)
         }
         Err(Errno::AGAIN) if user_nowait => Issue::err(Errno::AGAIN),
         Err(Errno::AGAIN) => would_block(req),
-        Err(Errno::OPNOTSUPP | Errno::INVAL) if !user_nowait => {
-            no_such_form(req, ctx, chosen, status)
-        }
+        Err(Errno::OPNOTSUPP) if user_nowait => refused_nowait(req),
+        Err(Errno::OPNOTSUPP) => no_such_form(req, ctx, chosen, status),
+        Err(Errno::INVAL) if !user_nowait && on_disk(req) => Issue::Worker,
         Err(e) => Issue::err(e),
     }
+}
+
+fn on_disk(req: &Req) -> bool {
+    fd::stat(req.file.raw()).is_ok_and(|s| s.is_regular() || s.is_block())
+}
+
+/// A socket takes no offset but 0; pipes and other streams take any.
+fn is_offset_on_socket(req: &Req) -> bool {
+    matches!(&req.op, Op::Rw(rw) if rw.offset > 0)
+        && fd::stat(req.file.raw()).is_ok_and(|s| s.is_socket())
+}
+
+/// RWF_NOWAIT asked for by the program where the filesystem has no such write: it would have to
+/// wait.
+fn refused_nowait(req: &Req) -> Issue {
+    let known = matches!(&req.op, Op::Rw(rw) if rw.flags & !RWF_KNOWN == 0);
+    Issue::err(if known && on_disk(req) { Errno::AGAIN } else { Errno::OPNOTSUPP })
 }
 
 /// Regular files go on until all is done; others end with the first result.
@@ -354,6 +431,10 @@ fn no_such_form(req: &mut Req, ctx: &mut Ctx<'_>, chosen: Option<Iovec>, status:
     };
     if stat.is_regular() || stat.is_block() {
         return Issue::Worker;
+    }
+    if matches!(&req.op, Op::Rw(rw) if rw.flags & !(RWF_KNOWN | RWF_NOSIGNAL) != 0) {
+        // It was one of the program's own flags that the file refused.
+        return Issue::err(Errno::OPNOTSUPP);
     }
     if stat.is_memory_device() || status & nr::O_NONBLOCK != 0 {
         return match transfer(req, ctx, chosen, 0) {

@@ -124,22 +124,28 @@ fn issue_madvise(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
 }
 
 /// FSYNC.
-pub const FSYNC: OpDef =
-    OpDef { always_async: true, ..OpDef::new("FSYNC", op::FSYNC, prep_fsync, issue_fsync) };
+pub const FSYNC: OpDef = OpDef {
+    always_async: true,
+    lenient: true,
+    ..OpDef::new("FSYNC", op::FSYNC, prep_fsync, issue_fsync)
+};
 /// SYNC_FILE_RANGE.
 pub const SYNC_FILE_RANGE: OpDef = OpDef {
     always_async: true,
+    lenient: true,
     ..OpDef::new("SYNC_FILE_RANGE", op::SYNC_FILE_RANGE, prep_sync_range, issue_sync_range)
 };
 /// FALLOCATE.
 pub const FALLOCATE: OpDef = OpDef {
     always_async: true,
+    lenient: true,
     hashed: true,
     ..OpDef::new("FALLOCATE", op::FALLOCATE, prep_fallocate, issue_fallocate)
 };
 /// FTRUNCATE.
 pub const FTRUNCATE: OpDef = OpDef {
     always_async: true,
+    lenient: true,
     hashed: true,
     ..OpDef::new("FTRUNCATE", op::FTRUNCATE, prep_ftruncate, issue_ftruncate)
 };
@@ -149,5 +155,6 @@ pub const FADVISE: OpDef = OpDef::new("FADVISE", op::FADVISE, prep_fadvise, issu
 pub const MADVISE: OpDef = OpDef {
     file: FileUse::Ignored,
     always_async: true,
+    lenient: true,
     ..OpDef::new("MADVISE", op::MADVISE, prep_madvise, issue_madvise)
 };

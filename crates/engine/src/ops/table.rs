@@ -1,8 +1,8 @@
 //! The table of operations, in the order of their numbers.
 
 use super::{
-    cancel, epoll, fd_install, files_update, kbuf, net, nop, open, path, pipe, poll, rw, splice,
-    sync, timeout, waitid, xattr,
+    cancel, epoll, fd_install, files_update, futex, kbuf, msg_ring, net, nop, open, path, pipe,
+    poll, read_multishot, rw, splice, sync, timeout, waitid, xattr,
 };
 use super::{OpDef, Support};
 use anyring_uapi::op;
@@ -49,20 +49,20 @@ pub static OPS: [OpDef; op::COUNT] = [
     path::MKDIRAT,
     path::SYMLINKAT,
     path::LINKAT,
-    OpDef::unsupported("MSG_RING", op::MSG_RING),
+    msg_ring::MSG_RING,
     xattr::FSETXATTR,
     xattr::SETXATTR,
     xattr::FGETXATTR,
     xattr::GETXATTR,
     net::SOCKET,
-    OpDef::unsupported("URING_CMD", op::URING_CMD),
-    OpDef::unsupported("SEND_ZC", op::SEND_ZC),
-    OpDef::unsupported("SENDMSG_ZC", op::SENDMSG_ZC),
-    OpDef::unsupported("READ_MULTISHOT", op::READ_MULTISHOT),
+    net::command::URING_CMD,
+    net::SEND_ZC,
+    net::SENDMSG_ZC,
+    read_multishot::READ_MULTISHOT,
     waitid::WAITID,
-    OpDef::unsupported("FUTEX_WAIT", op::FUTEX_WAIT),
-    OpDef::unsupported("FUTEX_WAKE", op::FUTEX_WAKE),
-    OpDef::unsupported("FUTEX_WAITV", op::FUTEX_WAITV),
+    futex::FUTEX_WAIT,
+    futex::FUTEX_WAKE,
+    futex::FUTEX_WAITV,
     fd_install::FIXED_FD_INSTALL,
     sync::FTRUNCATE,
     net::BIND,

@@ -80,6 +80,10 @@ impl Ring {
                 Some(timer) => Found::Taken(timer.req),
                 None => Found::Gone,
             },
+            Some(Pending::Futex(_)) => match self.cancel_futex(st, key) {
+                Some(req) => Found::Taken(req),
+                None => Found::Gone,
+            },
             Some(Pending::Work(item)) => {
                 let item = item.clone();
                 match item.task.pool.stop(&item) {
@@ -94,22 +98,24 @@ impl Ring {
         }
     }
 
-    /// Keys that match, workers' first, then poll arms, then timers: the kernel's order of search.
+    /// Keys that match, workers' first, then poll arms, then futex waits, then timers: the kernel's order of search.
     fn matching(&self, st: &State, what: &Criteria) -> Vec<Key> {
         let rank = |p: &Pending| match p {
             Pending::Work(_) => 0,
             Pending::Poll(_) => 1,
-            Pending::Timer(_) => 2,
+            Pending::Futex(_) => 2,
+            Pending::Timer(_) => 3,
         };
         let hit = |p: &Pending| match p {
             Pending::Work(item) => what.matches(item.user_data, item.opcode, item.file),
             Pending::Poll(arm) => what.matches(arm.req.user_data, arm.req.def.code, arm.fd()),
+            Pending::Futex(req) => what.matches(req.user_data, req.def.code, -1),
             Pending::Timer(t) => {
                 t.kind == TimerKind::Timeout && what.matches(t.req.user_data, t.req.def.code, -1)
             }
         };
         let mut keys = Vec::new();
-        for wanted in 0..3 {
+        for wanted in 0..4 {
             keys.extend(st.pending.keys_where(|p| rank(p) == wanted && hit(p)));
         }
         keys
@@ -120,14 +126,15 @@ impl Ring {
     pub fn cancel(self: &Arc<Ring>, st: &mut State, what: &Criteria) -> Result<u32, Errno> {
         let mut cancelled = Vec::new();
         let mut running = 0;
-        let mut listed = false;
+        let mut lists = Vec::new();
         for key in self.matching(st, what) {
-            listed = st.pending.get(key).is_some_and(|p| p.is_listed());
+            let list = st.pending.get(key).and_then(|p| p.list());
             match self.take_for_cancel(st, key) {
                 Found::Taken(req) => cancelled.push(req),
                 Found::Running => running += 1,
                 Found::Gone => continue,
             }
+            lists.extend(list);
             if !what.wants_all() {
                 break;
             }
@@ -141,8 +148,14 @@ impl Ring {
             );
         }
         match (what.wants_all(), count, running) {
-            (true, n, r) => Ok(n + r),
-            (false, n, r) if listed && n + r > 0 => Ok(1),
+            (true, n, r) => {
+                // All of one list count as one.
+                let listed = lists.len() as u32;
+                lists.sort_unstable();
+                lists.dedup();
+                Ok(n + r - listed + lists.len() as u32)
+            }
+            (false, _, _) if !lists.is_empty() => Ok(1),
             (false, 0, 0) => Err(Errno::NOENT),
             (false, 0, _) => Err(Errno::ALREADY),
             (false, _, _) => Ok(0),

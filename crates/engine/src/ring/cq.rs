@@ -100,6 +100,10 @@ impl Cq {
         }
     }
 
+    /// The ring was resized; what was in the backlog may fit now.
+    pub fn resize(&mut self, entries: u32) {
+        self.entries = entries;
+    }
     /// The tail.
     pub fn tail(&self) -> u32 {
         self.tail

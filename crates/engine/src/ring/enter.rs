@@ -7,9 +7,8 @@ use crate::host::time::{now_ns, Clock};
 use crate::host::user;
 use crate::task::Task;
 use crate::{Caller, Errno};
-use anyring_uapi::enter::{
-    Timespec, ABS_TIMER, EXT_ARG, EXT_ARG_REG, GETEVENTS, SQ_WAIT, SQ_WAKEUP,
-};
+use anyring_uapi::enter::{RegWait, Timespec, REG_WAIT_TS};
+use anyring_uapi::enter::{ABS_TIMER, EXT_ARG, EXT_ARG_REG, GETEVENTS, SQ_WAIT, SQ_WAKEUP};
 use anyring_uapi::setup::{DEFER_TASKRUN, SINGLE_ISSUER, SQPOLL};
 use anyring_uapi::GeteventsArg;
 use std::sync::Arc;
@@ -108,26 +107,47 @@ impl Ring {
             }
             return Ok(wait);
         }
-        if e.flags & EXT_ARG_REG != 0 {
-            // No wait region was registered: that register operation does not exist here.
-            return Err(if e.argsz == 64 { Errno::FAULT } else { Errno::INVAL });
-        }
-        if e.argsz != size_of::<GeteventsArg>() {
-            return Err(Errno::INVAL);
-        }
-        let arg: GeteventsArg = user::read(e.arg)?;
+        let (arg, ts) = if e.flags & EXT_ARG_REG != 0 {
+            self.registered_argument(e)?
+        } else {
+            given_argument(e)?
+        };
         if arg.sigmask != 0 {
             wait.mask_at = Some((arg.sigmask as usize, arg.sigmask_sz as usize));
         }
         if arg.min_wait_usec != 0 {
             wait.min_wait_until = Some(now_ns(Clock::Monotonic) + arg.min_wait_usec as u64 * 1000);
         }
-        if arg.ts != 0 {
-            let ts: Timespec = user::read(arg.ts as usize)?;
+        if let Some(ts) = ts {
             let ns = ts.sec.saturating_mul(1_000_000_000).saturating_add(ts.nsec).max(0) as u64;
             let clock = if self.state.lock().boottime { Clock::Boottime } else { Clock::Monotonic };
             wait.deadline = Some(monotonic_deadline(clock, e.flags & ABS_TIMER != 0, ns));
         }
         Ok(wait)
     }
+
+    /// The extended argument at an offset of the registered region.
+    fn registered_argument(&self, e: &Enter) -> Result<(GeteventsArg, Option<Timespec>), Errno> {
+        if e.argsz != size_of::<RegWait>() {
+            return Err(Errno::INVAL);
+        }
+        let region = self.state.lock().region.clone().ok_or(Errno::FAULT)?;
+        let w = region.wait_argument(e.arg)?;
+        if w.flags & !REG_WAIT_TS != 0 {
+            return Err(Errno::INVAL);
+        }
+        let (min_wait_usec, sigmask, sigmask_sz) = (w.min_wait_usec, w.sigmask, w.sigmask_sz);
+        let arg = GeteventsArg { sigmask, sigmask_sz, min_wait_usec, ts: 0 };
+        Ok((arg, (w.flags & REG_WAIT_TS != 0).then_some(w.ts)))
+    }
+}
+
+/// The extended argument at an address.
+fn given_argument(e: &Enter) -> Result<(GeteventsArg, Option<Timespec>), Errno> {
+    if e.argsz != size_of::<GeteventsArg>() {
+        return Err(Errno::INVAL);
+    }
+    let arg: GeteventsArg = user::read(e.arg)?;
+    let ts = if arg.ts == 0 { None } else { Some(user::read(arg.ts as usize)?) };
+    Ok((arg, ts))
 }

@@ -9,6 +9,8 @@ pub mod chain;
 pub mod complete;
 pub mod cq;
 pub mod enter;
+pub mod futex;
+pub mod inbox;
 pub mod issue;
 pub mod pending;
 pub mod poll;
@@ -22,11 +24,14 @@ pub mod wait;
 
 use crate::engine::Inner;
 use crate::host::{self, fd, fd::OwnedFd};
+use crate::registered::region::Memory;
 use crate::sqpoll::SqPoll;
 use crate::sync::Lock;
 use crate::task::Task;
 use crate::Errno;
-use anyring_uapi::setup::{CQE32, CQE_MIXED, DEFER_TASKRUN, IOPOLL, SQPOLL, TASKRUN_FLAG};
+use anyring_uapi::setup::{
+    CQE32, CQE_MIXED, DEFER_TASKRUN, IOPOLL, OFF_PARAM_REGION, SQPOLL, TASKRUN_FLAG,
+};
 use anyring_uapi::Cqe;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use cq::{Cq, Entry};
@@ -67,6 +72,9 @@ pub struct Ring {
     pub watched: AtomicBool,
     /// Task work waits (a hint, set under `state`).
     pub tw_pending: AtomicBool,
+    /// See [`inbox`].
+    pub inbox: Lock<Vec<Cqe>>,
+    disabled: AtomicBool,
     /// The reactor is to be told of events (its registration is armed).
     pub reactor_armed: AtomicBool,
     /// Wake-ups sent.
@@ -89,6 +97,7 @@ impl Ring {
     ) -> Ring {
         let lazy_wake = engine.upgrade().is_none_or(|e| e.config.policy.lazy_wake);
         let cq = Cq::new(mem.geometry().cq_entries, flags, lazy_wake);
+        let enabled = state.enabled;
         Ring {
             id,
             flags,
@@ -103,6 +112,8 @@ impl Ring {
             armed: AtomicU32::new(0),
             watched: AtomicBool::new(false),
             tw_pending: AtomicBool::new(false),
+            inbox: Lock::new(Vec::new()),
+            disabled: AtomicBool::new(!enabled),
             reactor_armed: AtomicBool::new(false),
             wakeups: AtomicU64::new(0),
             epfd: AtomicI32::new(-1),
@@ -111,6 +122,15 @@ impl Ring {
         }
     }
 
+    /// Not enabled yet.
+    pub fn is_disabled(&self) -> bool {
+        self.disabled.load(Ordering::Acquire)
+    }
+    /// ENABLE_RINGS.
+    pub fn enable(&self, st: &mut State) {
+        st.enabled = true;
+        self.disabled.store(false, Ordering::Release);
+    }
     /// A setup flag.
     #[inline]
     pub fn has(&self, flag: u32) -> bool {
@@ -120,6 +140,10 @@ impl Ring {
     #[inline]
     pub fn defers(&self) -> bool {
         self.has(DEFER_TASKRUN) || (self.has(IOPOLL) && !self.has(SQPOLL))
+    }
+    /// Its work is looked for, and its readiness kept right, when the program waits elsewhere.
+    pub fn is_looked_after(&self) -> bool {
+        self.watched.load(Ordering::Relaxed) || self.has(TASKRUN_FLAG)
     }
     /// 32-byte CQEs are possible.
     pub fn has_large_cqes(&self) -> bool {
@@ -171,6 +195,26 @@ impl Ring {
         }
     }
 
+    /// `mmap(2)` of the ring: its shared memory, or a registered region of its own.
+    pub fn map(
+        &self,
+        addr: usize,
+        len: usize,
+        prot: u32,
+        flags: u32,
+        offset: u64,
+    ) -> Result<usize, Errno> {
+        if offset != OFF_PARAM_REGION {
+            return self.mem.map(addr, len, prot, flags, offset);
+        }
+        match self.state.lock().region.as_ref().map(|r| &r.memory) {
+            Some(Memory::Own(shared)) if len <= shared.bytes() => {
+                shared.map_again(addr, len, prot, flags)
+            }
+            _ => Err(Errno::NOMEM),
+        }
+    }
+
     /// A private duplicate of a descriptor.
     pub fn duplicate(&self, fd: i32) -> Result<OwnedFd, Errno> {
         match self.engine.upgrade() {
@@ -207,14 +251,15 @@ impl Ring {
 
     /// Task work was queued for the owner of a DEFER_TASKRUN ring.
     pub fn tell_task_work(&self, first: bool) {
+        let cq = self.cq.lock();
         if first {
             if self.has(TASKRUN_FLAG) {
                 self.mem.set_sq_flags(anyring_uapi::setup::SQ_TASKRUN);
             }
-            let cq = self.cq.lock();
             cq.signal_eventfd(&self.mem, true);
         }
-        let sleeping = self.cq.lock().has_sleepers();
+        let sleeping = cq.has_sleepers();
+        drop(cq);
         self.tell(sleeping);
     }
 

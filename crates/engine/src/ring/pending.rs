@@ -55,6 +55,8 @@ pub enum Pending {
     Poll(PollArm),
     /// For a timer.
     Timer(TimerArm),
+    /// For a futex, in a lane.
+    Futex(Box<Req>),
     /// For, or in, a worker.
     Work(Arc<WorkItem>),
 }
@@ -64,12 +66,17 @@ impl Pending {
         match self {
             Pending::Poll(arm) => arm.req.def.code,
             Pending::Timer(timer) => timer.req.def.code,
+            Pending::Futex(req) => req.def.code,
             Pending::Work(item) => item.opcode,
         }
     }
-    /// The kernel keeps it in a list of its own, whose cancel tells a count (1) even for one request.
-    pub fn is_listed(&self) -> bool {
-        matches!(self.opcode(), op::WAITID | op::FUTEX_WAIT | op::FUTEX_WAITV)
+    /// The kernel keeps some waits in lists of their own, and a cancel of any number in one list counts 1: which list.
+    pub fn list(&self) -> Option<u8> {
+        match self.opcode() {
+            op::WAITID => Some(op::WAITID),
+            op::FUTEX_WAIT | op::FUTEX_WAITV => Some(op::FUTEX_WAIT),
+            _ => None,
+        }
     }
 }
 

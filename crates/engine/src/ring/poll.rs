@@ -1,8 +1,10 @@
 //! Waiting for readiness: requests that would block, and POLL_ADD.
 //!
 //! Each registration has a descriptor of its own (a duplicate), so that several requests may wait on one
-//! file and the program may close its number. Requests that retry are one-shot and level-triggered; a
-//! multishot poll is edge-triggered, which gives one event a wake-up as the kernel's does.
+//! file and the program may close its number. Requests that retry are one-shot and level-triggered. A multishot
+//! poll is edge-triggered, which gives one event a wake-up as the kernel's does. So is every other multishot
+//! request: it stays registered, since it never waits again before its file said that it would block. One that
+//! gives way to others renews its registration, which puts it behind them if its file is still ready.
 
 use super::cq::{Entry, Kind};
 use super::pending::{Pending, PollArm};
@@ -15,6 +17,16 @@ use crate::task::Task;
 use crate::Errno;
 use anyring_uapi::{cqe, Cqe};
 use std::sync::Arc;
+
+/// How a request that is issued again when its file is ready is registered. A multishot is told of the stream's end, too:
+/// see [`crate::ops::net::transfer`].
+fn retry_mode(req: &Req) -> u32 {
+    if req.multishot {
+        epoll::ET | epoll::RDHUP | epoll::PRI
+    } else {
+        epoll::ONESHOT
+    }
+}
 
 /// What a file without a poll method reports: IN, OUT, RDNORM, WRNORM.
 const ALWAYS_READY: u32 = epoll::IN | epoll::OUT | 0x40 | 0x100;
@@ -39,9 +51,10 @@ impl Ring {
             },
             _ => None,
         };
+        let mode = retry_mode(&req);
         let arm = PollArm { req, own_fd, events, multishot: false, tries: 0 };
-        if let Err((arm, e)) = self.register(st, arm, epoll::ONESHOT) {
-            if e == Errno::PERM {
+        if let Err((arm, e)) = self.register(st, arm, mode) {
+            if e == Errno::PERM && !arm.req.multishot {
                 // A file that cannot be polled.
                 return self.send_to_worker(st, task, arm.req);
             }
@@ -140,22 +153,25 @@ impl Ring {
                     self.complete(st, arm.req, res as i32, 0);
                 }
             }
-            Some(Pending::Poll(_)) => self.retry_ready(st, key),
+            Some(Pending::Poll(_)) => self.retry_ready(st, key, revents),
             _ => {}
         }
     }
 
     /// Issues a request again; if it has to wait once more its registration is armed anew.
-    fn retry_ready(self: &Arc<Ring>, st: &mut State, key: Key) {
+    fn retry_ready(self: &Arc<Ring>, st: &mut State, key: Key, revents: u32) {
         let Some(Pending::Poll(mut arm)) = st.pending.lift(key) else { return };
         let task = self.task_of(&arm.req);
         arm.tries += 1;
+        arm.req.woken_by = revents;
         let tries = arm.tries;
         let outcome = self.retry(st, &task, &mut arm.req, tries);
         let rearmed = match (&outcome, self.existing_epfd()) {
-            (Issue::Poll(events), Some(ep)) => {
+            (Issue::Poll(events), Some(_)) if arm.req.multishot && arm.events == *events => true,
+            (Issue::Poll(events) | Issue::Yield(events), Some(ep)) => {
                 arm.events = *events;
-                epoll::modify(ep, arm.fd(), events | epoll::ONESHOT, key.0).is_ok()
+                st.fresh_multishot |= matches!(outcome, Issue::Yield(_)) && !self.defers();
+                epoll::modify(ep, arm.fd(), events | retry_mode(&arm.req), key.0).is_ok()
             }
             _ => false,
         };
@@ -165,7 +181,9 @@ impl Ring {
         }
         let Some(arm) = self.take_poll(st, key) else { return };
         match outcome {
-            Issue::Poll(_) => self.complete(st, arm.req, Errno::CANCELED.res(), 0),
+            Issue::Poll(_) | Issue::Yield(_) => {
+                self.complete(st, arm.req, Errno::CANCELED.res(), 0)
+            }
             outcome => self.settle(st, &task, arm.req, outcome),
         }
     }

@@ -6,10 +6,12 @@ use crate::registered::buffers::Buffers;
 use crate::registered::creds::Personalities;
 use crate::registered::files::Files;
 use crate::registered::groups::Groups;
+use crate::registered::region::Region;
 use crate::registered::restrictions::Restrictions;
 use crate::req::Req;
 use anyring_uapi::op;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 /// Work that waits for a turn of the thread that may run it. On a DEFER_TASKRUN ring that is the
 /// owner inside enter(GETEVENTS); on others whoever produced it, at the end of what it does.
@@ -74,6 +76,8 @@ pub struct State {
     pub personalities: Personalities,
     /// Restrictions in force.
     pub restrictions: Restrictions,
+    /// Registered memory region.
+    pub region: Option<Arc<Region>>,
     /// Clock of ABS_TIMER waits is BOOTTIME.
     pub boottime: bool,
     /// Counters.
@@ -103,6 +107,7 @@ impl State {
             groups: Groups::default(),
             personalities: Personalities::default(),
             restrictions: Restrictions::default(),
+            region: None,
             boottime: false,
             counts: Box::new([OpCount::default(); op::COUNT]),
         }

@@ -140,7 +140,7 @@ impl Ring {
         let Some(Pending::Timer(timer)) = st.pending.take(key) else { return };
         self.disarm();
         let mut head = None;
-        let listed = st.pending.get(target).is_some_and(|p| p.is_listed());
+        let listed = st.pending.get(target).and_then(|p| p.list()).is_some();
         let res = match self.take_for_cancel(st, target) {
             Found::Taken(req) => {
                 head = Some(req);

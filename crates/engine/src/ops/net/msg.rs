@@ -1,13 +1,17 @@
-//! SENDMSG and RECVMSG.
+//! SENDMSG and RECVMSG, and what SENDMSG_ZC shares with them.
 
-use super::transfer::{has_more, is_stream, MSG_DONTWAIT, MSG_NOSIGNAL, MSG_WAITALL};
-use super::{Ctx, Issue, Op, OpDef, Support, RECVSEND_POLL_FIRST, SEND_VECTORIZED};
+use super::socket::{has_more, is_stream};
+use super::transfer::{check_multishot, without_buffer, MSG_DONTWAIT, MSG_NOSIGNAL, MSG_WAITALL};
+use super::zerocopy::{self, Zerocopy};
+use super::{shots, Ctx, Issue, Op, OpDef};
+use super::{RECVSEND_POLL_FIRST, RECV_MULTISHOT, SEND_VECTORIZED};
 use crate::host::rw::{Iovec, Msghdr};
 use crate::host::{nr, poll, user};
 use crate::limits::CONTROL_BYTES_MAX;
 use crate::ops::must_be_zero;
 use crate::ops::net::connect::SOCKADDR_MAX;
 use crate::ops::rw::{read_iovecs, return_buffer};
+use crate::registered::groups::Take;
 use crate::req::Req;
 use crate::Errno;
 use anyring_uapi::{cqe, op, sqe, Sqe};
@@ -26,7 +30,27 @@ pub struct Msg {
     control: Vec<u8>,
     flags: u32,
     poll_first: bool,
+    multishot: bool,
+    /// A multishot has posted since it last waited.
+    posted: bool,
     done: usize,
+    /// Of a SENDMSG_ZC.
+    pub zerocopy: Option<Zerocopy>,
+}
+
+impl Msg {
+    /// Posts CQEs until it ends.
+    pub fn multishot(&self) -> bool {
+        self.multishot
+    }
+    /// Waits for room.
+    pub fn sends(&self) -> bool {
+        self.send
+    }
+    /// All memory it names.
+    pub fn ranges(&self) -> &[Iovec] {
+        &self.vectors
+    }
 }
 
 /// Vectors without the first `skip` bytes.
@@ -62,6 +86,16 @@ fn prep_send(sqe: &Sqe) -> Result<Op, Errno> {
     if sqe.ioprio & !(RECVSEND_POLL_FIRST | SEND_VECTORIZED) != 0 {
         return Err(Errno::INVAL);
     }
+    send(sqe).map(|m| message(sqe, m))
+}
+
+/// SENDMSG_ZC: its `ioprio` is checked already.
+pub fn send_zerocopy(sqe: &Sqe, zerocopy: Zerocopy) -> Result<Op, Errno> {
+    must_be_zero(&[sqe.off, sqe.file_index as u64])?;
+    send(sqe).map(|m| message(sqe, Msg { zerocopy: Some(zerocopy), ..m }))
+}
+
+fn send(sqe: &Sqe) -> Result<Msg, Errno> {
     let (header, vectors) = read_header(sqe)?;
     let name = if header.name == 0 {
         Vec::new()
@@ -77,16 +111,17 @@ fn prep_send(sqe: &Sqe) -> Result<Op, Errno> {
         user::read_vec(header.control, header.controllen)?
     };
     let flags = sqe.op_flags | MSG_NOSIGNAL;
-    Ok(message(sqe, Msg { name, control, flags, ..blank(sqe, true, header, vectors) }))
+    Ok(Msg { name, control, flags, ..blank(sqe, true, header, vectors) })
 }
 
 fn prep_recv(sqe: &Sqe) -> Result<Op, Errno> {
     must_be_zero(&[sqe.off, sqe.file_index as u64])?;
-    if sqe.ioprio & !RECVSEND_POLL_FIRST != 0 {
+    if sqe.ioprio & !(RECVSEND_POLL_FIRST | RECV_MULTISHOT) != 0 {
         return Err(Errno::INVAL);
     }
+    let multishot = check_multishot(sqe)?;
     let (header, vectors) = read_header(sqe)?;
-    Ok(message(sqe, blank(sqe, false, header, vectors)))
+    Ok(message(sqe, Msg { multishot, ..blank(sqe, false, header, vectors) }))
 }
 
 fn blank(sqe: &Sqe, send: bool, header: Msghdr, vectors: Vec<Iovec>) -> Msg {
@@ -99,7 +134,10 @@ fn blank(sqe: &Sqe, send: bool, header: Msghdr, vectors: Vec<Iovec>) -> Msg {
         control: Vec::new(),
         flags: sqe.op_flags,
         poll_first: false,
+        multishot: false,
+        posted: false,
         done: 0,
+        zerocopy: None,
     }
 }
 
@@ -114,12 +152,14 @@ fn choose_buffer(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<(), Errno> {
     }
     let Op::Msg(m) = &req.op else { return Err(Errno::INVAL) };
     let (group, max) = (req.buf, m.vectors.first().map_or(0, |v| v.len));
-    let buf = ctx.with_state(|st| st.groups.select(group, max))?;
+    let take = if ctx.may_block() { Take::Hold } else { Take::Peek };
+    let buf = ctx.with_state(|st| st.groups.select(group, max, take))?;
     req.selected = Some(buf);
     Ok(())
 }
 
-fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
+/// One attempt, also of a SENDMSG_ZC.
+pub fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     let Op::Msg(m) = &mut req.op else { return Issue::err(Errno::INVAL) };
     let events = match (m.send, m.flags & MSG_ERRQUEUE) {
         (true, _) => poll::OUT,
@@ -129,8 +169,12 @@ fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     if core::mem::take(&mut m.poll_first) {
         return Issue::Poll(events);
     }
+    let posted = core::mem::take(&mut m.posted);
     if let Err(e) = choose_buffer(req, ctx) {
-        return Issue::err(e);
+        return without_buffer(e, req.file.raw(), posted);
+    }
+    if matches!(&req.op, Op::Msg(m) if m.multishot) {
+        return issue_shot(req, ctx);
     }
     loop {
         let chosen = req.selected.map(|b| Iovec { base: b.addr, len: b.len });
@@ -162,8 +206,33 @@ fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
                 req.failed = true;
                 return Issue::Done(done as i32, 0);
             }
-            Err(e) => return Issue::err(e),
+            Err(e) => {
+                zerocopy::failed(req, e);
+                return Issue::err(e);
+            }
         }
+    }
+}
+
+/// One message of a multishot receive.
+fn issue_shot(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
+    let (socket, selected) = (req.file.raw(), req.selected);
+    let (Op::Msg(m), Some(buffer)) = (&mut req.op, selected) else {
+        return Issue::err(Errno::INVAL);
+    };
+    let room = Iovec { base: buffer.addr, len: buffer.len };
+    match shots::receive(socket, &m.header, m.flags | MSG_DONTWAIT, room) {
+        Ok(shot) if shot.payload == 0 => Issue::Done(shot.res as i32, 0),
+        Ok(shot) => {
+            m.posted = true;
+            let more = if has_more(socket) { cqe::F_SOCK_NONEMPTY } else { 0 };
+            Issue::More(shot.res as i32, more)
+        }
+        Err(Errno::AGAIN) if m.flags & MSG_DONTWAIT == 0 => {
+            return_buffer(req, ctx);
+            Issue::Poll(poll::IN)
+        }
+        Err(e) => Issue::err(e),
     }
 }
 
@@ -207,8 +276,4 @@ const fn row(name: &'static str, code: u8, prep: fn(&Sqe) -> Result<Op, Errno>) 
 /// SENDMSG.
 pub const SENDMSG: OpDef = row("SENDMSG", op::SENDMSG, prep_send);
 /// RECVMSG.
-pub const RECVMSG: OpDef = OpDef {
-    support: Support::Partial("no multishot"),
-    buffer_select: true,
-    ..row("RECVMSG", op::RECVMSG, prep_recv)
-};
+pub const RECVMSG: OpDef = OpDef { buffer_select: true, ..row("RECVMSG", op::RECVMSG, prep_recv) };
