@@ -7,13 +7,10 @@
 //! use std::os::fd::AsRawFd;
 //!
 //! # fn main() -> std::io::Result<()> {
-//! # let own = std::env::current_exe()?;
-//! # let path = own.as_path();
-//! # let builder = IoUring::builder().backend(anyring::Backend::User).build(8)?;
+//! # std::env::set_var("ANYRING_ENGINE", "user");
 //! let mut ring = IoUring::new(8)?;
-//! # ring = builder;
 //!
-//! let file = File::open(path)?;
+//! let file = File::open("/proc/self/exe")?;
 //! let mut buf = vec![0; 1024];
 //! let read = opcode::Read::new(types::Fd(file.as_raw_fd()), buf.as_mut_ptr(), buf.len() as u32)
 //!     .build()

@@ -242,12 +242,12 @@ macro_rules! signatures {
     };
 }
 
-#[allow(clippy::type_complexity, deprecated)]
+#[allow(clippy::type_complexity, clippy::extra_unused_lifetimes, deprecated)]
 pub mod ours {
     signatures!(anyring);
 }
 
-#[allow(clippy::type_complexity, deprecated)]
+#[allow(clippy::type_complexity, clippy::extra_unused_lifetimes, deprecated)]
 pub mod theirs {
     signatures!(io_uring);
 }
