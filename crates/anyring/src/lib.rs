@@ -83,11 +83,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 ///
 /// ```
 /// use anyring::{opcode, types, Backend, IoUring};
+/// use std::os::{fd::AsRawFd, unix::net::UnixStream};
 ///
 /// # fn main() -> std::io::Result<()> {
 /// let mut ring: IoUring = IoUring::builder().backend(Backend::User).build(8)?;
-/// let (reader, writer) = std::io::pipe()?;
-/// use std::os::fd::AsRawFd;
+/// let (reader, writer) = UnixStream::pair()?;
 ///
 /// let mut buf = [0u8; 5];
 /// let read = opcode::Read::new(types::Fd(reader.as_raw_fd()), buf.as_mut_ptr(), 5).build();

@@ -7,6 +7,7 @@ use anyring::{opcode, types, Backend, IoUring};
 use common::{backends, completions, in_child, nop, push, ring};
 use std::io::Write;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// Waits in `epoll_wait`; whether the descriptor is ready.
@@ -68,7 +69,7 @@ fn a_polled_ring_wakes_when_something_completes_later() {
         for events in [libc::EPOLLIN, libc::EPOLLIN | libc::EPOLLET] {
             let mut ring = ring(backend);
             let epoll = epoll_with(ring.as_raw_fd(), events);
-            let (reader, mut writer) = std::io::pipe().unwrap();
+            let (reader, mut writer) = UnixStream::pair().unwrap();
             for round in 0..20 {
                 let mut buf = [0u8; 4];
                 let fd = types::Fd(reader.as_raw_fd());
@@ -87,6 +88,15 @@ fn a_polled_ring_wakes_when_something_completes_later() {
                 assert!(!ready(&epoll, 0), "{backend:?}, round {round}");
             }
         }
+    }
+}
+
+#[test]
+fn what_is_not_said_is_found_out() {
+    if std::env::var_os("ANYRING_ENGINE").is_none() {
+        let kernel = backends().contains(&Backend::Kernel);
+        let expected = if kernel { Backend::Kernel } else { Backend::User };
+        assert_eq!(IoUring::new(1).unwrap().backend(), expected);
     }
 }
 
@@ -122,7 +132,7 @@ fn a_fork_leaves_the_parents_rings_alone() {
 fn a_thread_may_end_with_requests_in_flight() {
     for &backend in backends() {
         let mut ring = ring(backend);
-        let (reader, mut writer) = std::io::pipe().unwrap();
+        let (reader, mut writer) = UnixStream::pair().unwrap();
         let fd = types::Fd(reader.as_raw_fd());
         let mut ring = std::thread::spawn(move || {
             push(&mut ring, opcode::PollAdd::new(fd, 1).build().user_data(4));
@@ -142,7 +152,7 @@ fn a_thread_may_end_with_requests_in_flight() {
 #[test]
 fn a_ring_may_be_dropped_with_requests_in_flight() {
     for &backend in backends() {
-        let (reader, writer) = std::io::pipe().unwrap();
+        let (reader, writer) = UnixStream::pair().unwrap();
         let mut buf = Box::new([0u8; 8]);
         let mut ring = ring(backend);
         let fd = types::Fd(reader.as_raw_fd());
@@ -152,13 +162,13 @@ fn a_ring_may_be_dropped_with_requests_in_flight() {
         ring.submit().unwrap();
         drop(ring);
         drop(reader);
-        // Nobody reads any more, once the requests have let go of the pipe.
+        // Nobody reads any more, once the requests have let go of the socket.
         let mut writer = writer;
         let gone = (0..500).any(|_| {
             std::thread::sleep(Duration::from_millis(2));
             writer.write_all(b"x").is_err()
         });
-        assert!(gone, "{backend:?}: the pipe still has a reader");
+        assert!(gone, "{backend:?}: the socket still has a reader");
     }
 }
 
@@ -166,7 +176,7 @@ fn a_ring_may_be_dropped_with_requests_in_flight() {
 fn a_worker_is_interrupted() {
     for &backend in backends() {
         let mut ring = ring(backend);
-        let (reader, _writer) = std::io::pipe().unwrap();
+        let (reader, _writer) = UnixStream::pair().unwrap();
         let mut buf = [0u8; 8];
         let fd = types::Fd(reader.as_raw_fd());
         let read = opcode::Read::new(fd, buf.as_mut_ptr(), 8).build().user_data(1);

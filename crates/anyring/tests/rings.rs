@@ -8,6 +8,7 @@ use common::{backends, completions, nop, push, ring};
 use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
@@ -177,7 +178,7 @@ fn a_ring_of_buffers() {
         made.unwrap();
         // SAFETY: within the page; the ring loads it.
         unsafe { (*BufRingEntry::tail(base).cast::<AtomicU16>()).store(2, Ordering::Release) };
-        let (reader, mut writer) = std::io::pipe().unwrap();
+        let (reader, mut writer) = UnixStream::pair().unwrap();
         writer.write_all(b"ping").unwrap();
         let read = opcode::Read::new(types::Fd(reader.as_raw_fd()), std::ptr::null_mut(), 16)
             .buf_group(5)
@@ -197,7 +198,7 @@ fn a_ring_of_buffers() {
 fn cancels() {
     for &backend in backends() {
         let mut ring = ring(backend);
-        let (reader, _writer) = std::io::pipe().unwrap();
+        let (reader, _writer) = UnixStream::pair().unwrap();
         let fd = types::Fd(reader.as_raw_fd());
         for user_data in 1..=3 {
             push(&mut ring, opcode::PollAdd::new(fd, 1).build().user_data(user_data));

@@ -1,7 +1,7 @@
 //! Structures of zero-copy receive, as the kernel's header names them. Only the kernel can do it:
 //! the user-space engine answers as a kernel without it.
 
-#![allow(non_camel_case_types, missing_docs)]
+#![allow(non_camel_case_types)]
 
 use libc::{c_uint, c_ulonglong};
 
@@ -16,11 +16,17 @@ pub const IORING_ZCRX_AREA_MASK: u64 = !((1 << IORING_ZCRX_AREA_SHIFT) - 1);
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct io_uring_region_desc {
+    /// Where it is in the program's memory.
     pub user_addr: c_ulonglong,
+    /// Bytes.
     pub size: c_ulonglong,
+    /// Kind, or options.
     pub flags: c_uint,
+    /// Number of the region.
     pub id: c_uint,
+    /// Out: where to map it.
     pub mmap_offset: c_ulonglong,
+    /// Zero.
     pub __resv: [c_ulonglong; 4],
 }
 
@@ -28,10 +34,15 @@ pub struct io_uring_region_desc {
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct io_uring_zcrx_offsets {
+    /// Of the index that the kernel moves.
     pub head: c_uint,
+    /// Of the index that the program moves.
     pub tail: c_uint,
+    /// Of the entries.
     pub rqes: c_uint,
+    /// Zero.
     pub __resv2: c_uint,
+    /// Zero.
     pub __resv: [c_ulonglong; 2],
 }
 
@@ -39,11 +50,17 @@ pub struct io_uring_zcrx_offsets {
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct io_uring_zcrx_area_reg {
+    /// Address.
     pub addr: c_ulonglong,
+    /// Bytes.
     pub len: c_ulonglong,
+    /// Out: what offsets into the area begin with.
     pub rq_area_token: c_ulonglong,
+    /// Kind, or options.
     pub flags: c_uint,
+    /// A DMA buffer to use instead of memory.
     pub dmabuf_fd: c_uint,
+    /// Zero.
     pub __resv2: [c_ulonglong; 2],
 }
 
@@ -51,15 +68,25 @@ pub struct io_uring_zcrx_area_reg {
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct io_uring_zcrx_ifq_reg {
+    /// Number of the network device.
     pub if_idx: c_uint,
+    /// Number of its queue.
     pub if_rxq: c_uint,
+    /// Entries of the refill ring.
     pub rq_entries: c_uint,
+    /// Kind, or options.
     pub flags: c_uint,
+    /// Address of an [`io_uring_zcrx_area_reg`].
     pub area_ptr: c_ulonglong,
+    /// Address of an [`io_uring_region_desc`].
     pub region_ptr: c_ulonglong,
+    /// Out: where the refill ring's fields are.
     pub offsets: io_uring_zcrx_offsets,
+    /// Out: number of the registration.
     pub zcrx_id: c_uint,
+    /// Zero.
     pub __resv2: c_uint,
+    /// Zero.
     pub __resv: [c_ulonglong; 3],
 }
 
@@ -67,7 +94,9 @@ pub struct io_uring_zcrx_ifq_reg {
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct io_uring_zcrx_cqe {
+    /// Offset into the area, with the area's number.
     pub off: c_ulonglong,
+    /// Zero.
     pub __pad: c_ulonglong,
 }
 
@@ -75,7 +104,10 @@ pub struct io_uring_zcrx_cqe {
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct io_uring_zcrx_rqe {
+    /// Offset into the area, with the area's number.
     pub off: c_ulonglong,
+    /// Bytes.
     pub len: c_uint,
+    /// Zero.
     pub __pad: c_uint,
 }
