@@ -3,7 +3,7 @@
 mod common;
 
 use anyring::types::{self, BufRingEntry, CancelBuilder, SubmitArgs, Timespec};
-use anyring::{cqueue, opcode, register::Restriction, squeue, IoUring, Probe};
+use anyring::{cqueue, opcode, register::Restriction, squeue, Backend, IoUring, Probe};
 use common::{backends, completions, nop, push, ring};
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -339,5 +339,52 @@ fn messages_between_rings() {
         from.submit_and_wait(1).unwrap();
         assert_eq!(completions(&mut from), [(0, 0)]);
         assert_eq!(completions(&mut to), [(22, 11)]);
+    }
+}
+
+#[test]
+fn many_threads_with_rings() {
+    const THREADS: u64 = 8;
+    const ROUNDS: u64 = 100;
+    for &backend in backends() {
+        let threads: Vec<_> = (0..THREADS)
+            .map(|thread| std::thread::spawn(move || rounds(backend, thread, ROUNDS)))
+            .collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    }
+}
+
+/// One read by a worker, one that waits for a writer, a timeout and a NOP, again and again; a new
+/// ring now and then.
+fn rounds(backend: Backend, thread: u64, rounds: u64) {
+    let file = file_with(b"0123456789");
+    let (reader, mut writer) = UnixStream::pair().unwrap();
+    let time = Timespec::from(Duration::from_micros(50));
+    let mut ring = ring(backend);
+    for round in 0..rounds {
+        if round % 32 == 31 {
+            ring = common::ring(backend);
+        }
+        let (mut at_once, mut later) = ([0u8; 4], [0u8; 4]);
+        let fd = types::Fd(file.as_raw_fd());
+        let by_worker = opcode::Read::new(fd, at_once.as_mut_ptr(), 4).offset(round % 6).build();
+        push(&mut ring, by_worker.flags(squeue::Flags::ASYNC).user_data(1));
+        let fd = types::Fd(reader.as_raw_fd());
+        push(&mut ring, opcode::Read::new(fd, later.as_mut_ptr(), 4).build().user_data(2));
+        push(&mut ring, opcode::Timeout::new(&time).build().user_data(3));
+        push(&mut ring, nop(4));
+        ring.submit().unwrap();
+        writer.write_all(&(thread as u32).to_ne_bytes()).unwrap();
+        let mut done = Vec::new();
+        while done.len() < 4 {
+            ring.submit_and_wait(1).unwrap();
+            done.extend(completions(&mut ring));
+        }
+        done.sort();
+        assert_eq!(done, [(1, 4), (2, 4), (3, -libc::ETIME), (4, 0)], "{backend:?}");
+        assert_eq!(later, (thread as u32).to_ne_bytes());
+        assert_eq!(at_once[0], b'0' + (round % 6) as u8);
     }
 }
