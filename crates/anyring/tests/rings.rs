@@ -378,8 +378,16 @@ fn rounds(backend: Backend, thread: u64, rounds: u64) {
         ring.submit().unwrap();
         writer.write_all(&(thread as u32).to_ne_bytes()).unwrap();
         let mut done = Vec::new();
+        let patience = Timespec::from(Duration::from_secs(2));
         while done.len() < 4 {
-            ring.submit_and_wait(1).unwrap();
+            let args = SubmitArgs::new().timespec(&patience);
+            let start = Instant::now();
+            let waited = ring.submitter().submit_with_args(1, &args);
+            let took = start.elapsed();
+            let ready = completions(&mut ring);
+            assert!(took < Duration::from_secs(1), "{backend:?}, round {round}: {took:?} after {done:?} ready {ready:?}");
+            done.extend(ready);
+            assert!(waited.is_ok(), "{backend:?}, round {round}: {waited:?} after {done:?}");
             done.extend(completions(&mut ring));
         }
         done.sort();
