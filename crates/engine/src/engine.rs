@@ -143,12 +143,32 @@ impl Inner {
     /// One reference (descriptor or registered index) fewer.
     pub fn release(&self, ring: &Arc<Ring>) {
         if ring.refs.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let mut visitors = ring.visitors.lock();
+            visitors.forget_own_gone();
+            let empty = visitors.is_empty();
+            drop(visitors);
+            if empty {
+                self.tear_down(ring);
+            }
+        }
+    }
+
+    /// A thread leaves enter; the last one closes a ring that lost its descriptors meanwhile.
+    pub fn leave(&self, ring: &Arc<Ring>, tid: i32, stack: usize) {
+        let mut visitors = ring.visitors.lock();
+        visitors.leave(tid, stack);
+        let last = visitors.is_empty() && ring.refs.load(Ordering::Acquire) == 0;
+        drop(visitors);
+        if last {
             self.tear_down(ring);
         }
     }
 
     /// Cancels what is in flight and drops what the ring holds.
     fn tear_down(&self, ring: &Arc<Ring>) {
+        if core::mem::replace(&mut ring.state.lock().closed, true) {
+            return;
+        }
         let sqpoll = ring.sqpoll.lock().take();
         if let Some(sqpoll) = sqpoll {
             sqpoll.detach(ring);
@@ -157,7 +177,6 @@ impl Inner {
             self.watched.fetch_sub(1, Ordering::Relaxed);
         }
         let mut st = ring.state.lock();
-        st.closed = true;
         ring.cancel_everything(&mut st);
         let held = (core::mem::take(&mut st.files), core::mem::take(&mut st.buffers));
         let mut retired = self.retired.lock();
@@ -170,6 +189,7 @@ impl Inner {
         let eventfd = cq.eventfd.take();
         drop((cq, retired, st));
         drop((held, eventfd));
+        ring.close_descriptors();
     }
 
     /// The task of a thread, made at first need; `sq_entries` bounds its workers.

@@ -118,9 +118,12 @@ impl Engine {
         } else {
             self.inner.ring_or_error(fd as i32)?
         };
+        let stack = ring::visitors::stack_mark();
+        ring.arrive(caller.tid, stack);
         let task = self.inner.task(caller.tid, ring.mem.sq_entries());
         let call = ring::enter::Enter { to_submit, min_complete, flags, arg, argsz };
         let result = ring.enter(caller, &task, &call);
+        self.inner.leave(&ring, caller.tid, stack);
         if result == Err(Errno::BADF) {
             self.inner.notice_closed(fd as i32);
         }
@@ -212,6 +215,11 @@ impl Engine {
         if let Some(ring) = self.inner.watch(fd) {
             ring.look_for_work();
         }
+    }
+
+    /// Whether a number is one of the engine's own descriptors, which a program does not know and must not close.
+    pub fn is_private(&self, fd: i32) -> bool {
+        host::fd::is_private(fd)
     }
 
     /// Whether any ring is in a poll set of the program.

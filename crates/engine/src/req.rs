@@ -106,6 +106,8 @@ pub struct Req {
     pub link_timeout: Option<Key>,
     /// For a request that is cancelled while something still runs it.
     pub via: Via,
+    /// Its file reported readiness again and again that no attempt found: a worker's call is the last word.
+    pub stubborn: bool,
     /// Registered credentials to use.
     pub creds: Option<Arc<Creds>>,
     /// The poll events that led to this attempt, 0 for the first.

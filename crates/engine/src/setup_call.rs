@@ -120,7 +120,7 @@ fn publish(
         slots[index] = Some(ring);
         return Ok(index as u32);
     }
-    match engine.fds.ring_number(ring.efd.raw()) {
+    match engine.fds.ring_number(ring.efd()) {
         Ok(number) => {
             let number = number.into_raw();
             engine.insert_ring(number, ring);

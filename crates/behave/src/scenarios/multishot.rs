@@ -9,6 +9,7 @@ use crate::prelude::*;
 
 /// This topic's scenarios.
 pub const SCENARIOS: &[Scenario] = &[
+    scenario!(recv_number_reused, "a number means another file while a RECV waits"),
     scenario!(accept_multishot, "multishot ACCEPT on a blocking and a non-blocking listener"),
     scenario!(accept_multishot_ends, "what ends a multishot ACCEPT"),
     scenario!(accept_multishot_direct, "multishot ACCEPT into the file table, until it is full"),
@@ -523,5 +524,48 @@ fn read_select_ends(cx: &mut Cx) {
             cx.say("data after it", r.one(select(recv(a.as_raw_fd(), 0, 0, 1), 7)));
             cx.say("a file after it", r.one(read_at(0)));
         }
+    });
+}
+
+fn recv_number_reused(cx: &mut Cx) {
+    cx.both_setups(|cx, kind| {
+        let (r, b, (a, c)) = (Ring::new(16, kind), at(buf(64)), pair());
+        let number = sys::dup(a.as_raw_fd());
+        let take = |ud| recv(number, b, 8, ud);
+        r.push(take(1));
+        r.submit();
+        let (x, y) = pair();
+        // SAFETY: no memory involved.
+        unsafe { libc::dup2(x.as_raw_fd(), number) };
+        r.push(take(2));
+        r.submit();
+        sys::write(c.as_raw_fd(), b"old");
+        cx.say("the old file", show(&r.collect(1)));
+        sys::write(y.as_raw_fd(), b"newer");
+        cx.say("the new file", show(&r.collect(1)));
+        r.push(take(3));
+        cx.say("waits again", r.brief(1));
+        r.push_all(&[cancel(3, 9), take(4), take(5)]);
+        r.submit();
+        cx.say("cancelled", show_sorted(r.collect(2)));
+        sys::write(y.as_raw_fd(), b"x");
+        cx.say("one of two", r.collect(1).len());
+        sys::write(y.as_raw_fd(), b"x");
+        cx.say("the other", r.collect(1).len());
+        // SAFETY: as above.
+        unsafe { libc::dup2(a.as_raw_fd(), number) };
+        r.push(take(6));
+        r.submit();
+        sys::write(y.as_raw_fd(), b"not here");
+        cx.say("data in the other file", r.brief(1));
+        sys::write(c.as_raw_fd(), b"here");
+        cx.say("data", show(&r.collect(1)));
+        r.push(take(7));
+        r.submit();
+        sys::close(number);
+        drop(a);
+        cx.say("all closed", r.brief(1));
+        drop(c);
+        cx.say("the peer, too", show(&r.collect(1)));
     });
 }

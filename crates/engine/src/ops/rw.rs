@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 const RWF_HIPRI: u32 = 0x1;
 const RWF_NOWAIT: u32 = 0x8;
+/// Drop the pages afterwards.
+const RWF_DONTCACHE: u32 = 0x80;
 /// No SIGPIPE; any file takes it.
 const RWF_NOSIGNAL: u32 = 0x100;
 /// Flags that every filesystem takes: HIPRI, DSYNC, SYNC, NOWAIT, APPEND, NOAPPEND.
@@ -260,6 +262,11 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
         return Err(Errno::INVAL);
     }
     let max = rw.memory.total();
+    let empty = max == 0 && req.flags & sqe::BUFFER_SELECT == 0;
+    if empty && rw.flags & !(RWF_KNOWN | RWF_DONTCACHE | RWF_NOSIGNAL) != 0 {
+        // The system call does not look at the flags of an empty transfer; the ring does.
+        return Err(Errno::OPNOTSUPP);
+    }
     let user_nowait = rw.flags & RWF_NOWAIT != 0;
     let hipri = rw.flags & RWF_HIPRI != 0 && !ctx.ring.has(IOPOLL);
     let direct = status & nr::O_DIRECT != 0;
@@ -403,6 +410,11 @@ fn refused_nowait(req: &Req) -> Issue {
 /// Regular files go on until all is done; others end with the first result.
 fn after_partial(req: &mut Req, n: usize) -> Issue {
     let total = done(req) + n;
+    if wanted(req) == 0 && readiness(req) == poll::IN && fd::is_eventfd(req.file.raw()) == Ok(true)
+    {
+        // The system call answers a read of nothing by itself; the ring asks the file.
+        return Issue::err(Errno::INVAL);
+    }
     if n == 0 || total >= wanted(req) {
         return finish(req, total);
     }
@@ -470,7 +482,7 @@ fn blocking(req: &mut Req, ctx: &mut Ctx<'_>, chosen: Option<Iovec>, status: u32
                     rw.done = total;
                 }
             }
-            Err(Errno::AGAIN) if !on_disk && status & nr::O_NONBLOCK != 0 => {
+            Err(Errno::AGAIN) if !on_disk && status & nr::O_NONBLOCK != 0 && !req.stubborn => {
                 return Issue::Poll(readiness(req))
             }
             Err(_) if done(req) > 0 => {

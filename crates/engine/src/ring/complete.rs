@@ -265,9 +265,11 @@ impl Ring {
         if !matches!(st.pending.get(key), Some(Pending::Poll(_))) {
             return None;
         }
-        let Some(Pending::Poll(arm)) = st.pending.take(key) else { return None };
-        if let Some(ep) = self.existing_epfd() {
-            let _ = epoll::remove(ep, arm.fd());
+        let Some(Pending::Poll(mut arm)) = st.pending.take(key) else { return None };
+        match self.existing_epfd() {
+            Some(ep) if arm.standing.is_some() => self.leave_standing(st, &mut arm, ep),
+            Some(ep) => drop(epoll::remove(ep, arm.fd())),
+            None => {}
         }
         self.disarm();
         Some(arm)

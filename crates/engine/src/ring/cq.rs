@@ -239,6 +239,10 @@ impl Cq {
             self.sleepers.swap_remove(i);
         }
     }
+    /// Those that were registered are gone without a word.
+    pub fn forget_sleepers(&mut self) {
+        self.sleepers.clear();
+    }
     /// Somebody sleeps.
     pub fn has_sleepers(&self) -> bool {
         !self.sleepers.is_empty()

@@ -3,6 +3,7 @@
 use super::pending::{Pending, TimerKind};
 use super::state::State;
 use super::Ring;
+use crate::host::thread;
 use crate::host::{fd, poll};
 use crate::limits::SHOTS_MAX;
 use crate::ops::{Ctx, FileUse, Issue, Op};
@@ -15,7 +16,7 @@ use std::sync::Arc;
 
 /// Attempts after readiness was reported before a request goes to a worker: a file may
 /// report readiness that its non-blocking form does not see.
-const SPURIOUS_MAX: u32 = 8;
+const SPURIOUS_MAX: u32 = 32;
 
 impl Ring {
     /// Starts a request whose turn has come.
@@ -41,6 +42,11 @@ impl Ring {
                     if let Err(last) = self.post_more(st, req, res, flags) {
                         return last;
                     }
+                }
+                Issue::Done(res, flags) if res == Errno::PIPE.res() && req.has(sqe::ASYNC) => {
+                    // From a worker, where such a request belongs, no SIGPIPE reaches the program.
+                    thread::take_back_sigpipe();
+                    return Issue::Done(res, flags);
                 }
                 Issue::MoreThenPoll(res, flags, events) => {
                     return match self.post_more(st, req, res, flags) {
@@ -211,14 +217,10 @@ impl Ring {
         tries: u32,
     ) -> Issue {
         req.via = Via::Polled;
-        if tries > SPURIOUS_MAX && !req.multishot && !self.is_socket_like(req) {
+        if tries > SPURIOUS_MAX && !req.multishot {
+            req.stubborn = true;
             return Issue::Worker;
         }
         self.attempt(st, task, req)
-    }
-
-    /// Sockets and pipes always have a non-blocking form.
-    fn is_socket_like(&self, req: &Req) -> bool {
-        fd::stat(req.file.raw()).is_ok_and(|s| s.is_socket() || s.is_fifo())
     }
 }

@@ -141,6 +141,7 @@ fn new_request(sqe: &Sqe) -> Req {
         next: None,
         link_timeout: None,
         via: Via::Inline,
+        stubborn: false,
         creds: None,
         multishot: false,
         woken_by: 0,

@@ -1,7 +1,9 @@
 //! SENDMSG and RECVMSG, and what SENDMSG_ZC shares with them.
 
 use super::socket::{has_more, is_stream};
-use super::transfer::{check_multishot, without_buffer, MSG_DONTWAIT, MSG_NOSIGNAL, MSG_WAITALL};
+use super::transfer::{
+    check_multishot, dontwait, without_buffer, MSG_DONTWAIT, MSG_NOSIGNAL, MSG_WAITALL,
+};
 use super::zerocopy::{self, Zerocopy};
 use super::{shots, Ctx, Issue, Op, OpDef};
 use super::{RECVSEND_POLL_FIRST, RECV_MULTISHOT, SEND_VECTORIZED};
@@ -181,7 +183,7 @@ pub fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
         let socket = req.file.raw();
         let Op::Msg(m) = &mut req.op else { return Issue::err(Errno::INVAL) };
         let wanted: usize = chosen.map_or_else(|| m.vectors.iter().map(|v| v.len).sum(), |v| v.len);
-        match call(m, socket, chosen) {
+        match call(m, ctx, socket, chosen) {
             Ok(n) => {
                 m.done += n;
                 let whole = m.flags & MSG_WAITALL != 0;
@@ -195,7 +197,7 @@ pub fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
                     !send && done == wanted && done > 0 && is_stream(socket) && has_more(socket);
                 return Issue::Done(done as i32, if more { cqe::F_SOCK_NONEMPTY } else { 0 });
             }
-            Err(Errno::AGAIN) if m.flags & MSG_DONTWAIT == 0 => {
+            Err(Errno::AGAIN) if m.flags & MSG_DONTWAIT == 0 && !req.stubborn => {
                 if m.done == 0 {
                     return_buffer(req, ctx);
                 }
@@ -236,14 +238,14 @@ fn issue_shot(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     }
 }
 
-/// One non-blocking call for what is left.
-fn call(m: &mut Msg, socket: i32, chosen: Option<Iovec>) -> Result<usize, Errno> {
+/// One call for what is left.
+fn call(m: &mut Msg, ctx: &Ctx<'_>, socket: i32, chosen: Option<Iovec>) -> Result<usize, Errno> {
     let vectors = match &chosen {
         Some(v) => skip(core::slice::from_ref(v), m.done),
         None => skip(&m.vectors, m.done),
     };
     let mut header = Msghdr { iov: vectors.as_ptr() as usize, iovlen: vectors.len(), ..m.header };
-    let flags = m.flags | MSG_DONTWAIT;
+    let flags = m.flags | dontwait(ctx);
     if m.send {
         header.name = if m.name.is_empty() { 0 } else { m.name.as_ptr() as usize };
         header.namelen = m.name.len() as u32;
@@ -252,12 +254,12 @@ fn call(m: &mut Msg, socket: i32, chosen: Option<Iovec>) -> Result<usize, Errno>
         header.controllen = if header.control == 0 { 0 } else { m.control.len() };
         let args = [socket as usize, &raw const header as usize, flags as usize, 0, 0, 0];
         // SAFETY: header, name, control and vectors are the engine's; the data is the program's, which the kernel checks.
-        return unsafe { crate::host::syscall(nr::__NR_sendmsg, args) };
+        return unsafe { ctx.call(nr::__NR_sendmsg, args) };
     }
     let args =
         [socket as usize, &raw mut header as usize, (flags & !MSG_WAITALL) as usize, 0, 0, 0];
     // SAFETY: header and vectors are the engine's; name, control and data are the program's, which the kernel checks.
-    let n = unsafe { crate::host::syscall(nr::__NR_recvmsg, args) }?;
+    let n = unsafe { ctx.call(nr::__NR_recvmsg, args) }?;
     // The program's own header learns what a recvmsg(2) would have told it.
     user::write(m.user + NAMELEN, &header.namelen)?;
     user::write(m.user + CONTROLLEN, &header.controllen)?;

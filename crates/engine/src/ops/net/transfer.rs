@@ -168,6 +168,15 @@ pub fn without_buffer(e: Errno, socket: i32, posted: bool) -> Issue {
     }
 }
 
+/// Only a worker may wait in the call itself.
+pub fn dontwait(ctx: &Ctx<'_>) -> u32 {
+    if ctx.may_block() {
+        0
+    } else {
+        MSG_DONTWAIT
+    }
+}
+
 /// One attempt, also of a SEND_ZC.
 pub fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     let Op::Transfer(t) = &mut req.op else { return Issue::err(Errno::INVAL) };
@@ -187,7 +196,7 @@ pub fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
             Some(vectors) => vectors.iter().fold(0usize, |sum, v| sum.saturating_add(v.len)),
             None => memory.len,
         };
-        match call(t, socket, memory) {
+        match call(t, ctx, socket, memory) {
             Ok(n) => {
                 t.done += n;
                 let whole = t.flags & MSG_WAITALL != 0;
@@ -197,7 +206,7 @@ pub fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
                 req.failed |= whole && t.done < wanted;
                 return transferred(req, ctx, wanted);
             }
-            Err(Errno::AGAIN) if t.flags & MSG_DONTWAIT == 0 => {
+            Err(Errno::AGAIN) if t.flags & MSG_DONTWAIT == 0 && !req.stubborn => {
                 wait_with_buffer(req, ctx);
                 return Issue::Poll(events);
             }
@@ -263,9 +272,9 @@ fn transferred(req: &mut Req, ctx: &mut Ctx<'_>, wanted: usize) -> Issue {
     Issue::More(done as i32, flags)
 }
 
-/// One non-blocking call for what is left.
-fn call(t: &Transfer, socket: i32, memory: Iovec) -> Result<usize, Errno> {
-    let mut flags = (t.flags | MSG_DONTWAIT) as usize;
+/// One call for what is left.
+fn call(t: &Transfer, ctx: &Ctx<'_>, socket: i32, memory: Iovec) -> Result<usize, Errno> {
+    let mut flags = (t.flags | dontwait(ctx)) as usize;
     if !t.send {
         // The engine waits for the rest itself.
         flags &= !(MSG_WAITALL as usize);
@@ -282,20 +291,16 @@ fn call(t: &Transfer, socket: i32, memory: Iovec) -> Result<usize, Errno> {
         };
         let number = if t.send { nr::__NR_sendmsg } else { nr::__NR_recvmsg };
         // SAFETY: header, name and vectors are the engine's; the data is the program's, which the kernel checks.
-        return unsafe {
-            crate::host::syscall(number, [socket, &raw mut header as usize, flags, 0, 0, 0])
-        };
+        return unsafe { ctx.call(number, [socket, &raw mut header as usize, flags, 0, 0, 0]) };
     }
     let (base, len) = (memory.base + t.done, memory.len - t.done);
     if t.send {
         let name = if t.addr.is_empty() { 0 } else { t.addr.as_ptr() as usize };
         // SAFETY: the address is a copy; the data is the program's, which the kernel checks.
-        unsafe {
-            crate::host::syscall(nr::__NR_sendto, [socket, base, len, flags, name, t.addr.len()])
-        }
+        unsafe { ctx.call(nr::__NR_sendto, [socket, base, len, flags, name, t.addr.len()]) }
     } else {
         // SAFETY: the data is the program's, which the kernel checks.
-        unsafe { crate::host::syscall(nr::__NR_recvfrom, [socket, base, len, flags, 0, 0]) }
+        unsafe { ctx.call(nr::__NR_recvfrom, [socket, base, len, flags, 0, 0]) }
     }
 }
 
