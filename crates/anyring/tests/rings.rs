@@ -378,16 +378,17 @@ fn rounds(backend: Backend, thread: u64, rounds: u64) {
         ring.submit().unwrap();
         writer.write_all(&(thread as u32).to_ne_bytes()).unwrap();
         let mut done = Vec::new();
-        let patience = Timespec::from(Duration::from_secs(2));
+        // A wake-up that got lost shows as a wait that only its time limit ends.
+        let patience = Timespec::from(Duration::from_secs(10));
         while done.len() < 4 {
-            let args = SubmitArgs::new().timespec(&patience);
             let start = Instant::now();
-            let waited = ring.submitter().submit_with_args(1, &args);
-            let took = start.elapsed();
-            let ready = completions(&mut ring);
-            assert!(took < Duration::from_secs(1), "{backend:?}, round {round}: {took:?} after {done:?} ready {ready:?}");
-            done.extend(ready);
-            assert!(waited.is_ok(), "{backend:?}, round {round}: {waited:?} after {done:?}");
+            let waited =
+                ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&patience));
+            let slept = start.elapsed() > Duration::from_secs(9);
+            assert!(
+                waited.is_ok() && !slept,
+                "{backend:?}, round {round}, after {done:?}: {waited:?}"
+            );
             done.extend(completions(&mut ring));
         }
         done.sort();
