@@ -244,6 +244,14 @@ impl Engine {
         }
     }
 
+    /// The program has taken all completions of a watched ring: drops the ring's readiness, as
+    /// [`refresh_readiness`](Self::refresh_readiness) does for all rings.
+    pub fn completions_taken(&self, fd: i32) {
+        if let Some(ring) = self.inner.ring(fd) {
+            ring.refresh_readiness();
+        }
+    }
+
     /// A thread of the program ends.
     pub fn thread_exit(&self, tid: i32) {
         self.inner.end_task(tid);

@@ -97,15 +97,12 @@ struct RawStart {
 
 /// Starts a thread that runs `entry` with all signals blocked but `keep_signal`.
 pub fn spawn(raw: bool, keep_signal: i32, entry: Box<dyn FnOnce() + Send>) -> Result<(), Errno> {
-    if !raw {
-        let run = move || {
-            block_signals_except(keep_signal);
-            entry();
-        };
-        return std::thread::Builder::new().spawn(run).map(drop).map_err(|_| Errno::AGAIN);
-    }
     let old = block_signals_except(keep_signal);
-    let result = spawn_raw(entry);
+    let result = if raw {
+        spawn_raw(entry)
+    } else {
+        std::thread::Builder::new().spawn(entry).map(drop).map_err(|_| Errno::AGAIN)
+    };
     set_signal_mask(old);
     result
 }

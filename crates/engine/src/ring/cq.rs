@@ -6,7 +6,8 @@
 //!
 //! No lost wake-up: a thread that goes to sleep registers itself in `sleepers` under the lock in the same
 //! critical section in which it found too few CQEs; a poster publishes under the same lock and
-//! then looks at `sleepers`.
+//! then looks at `sleepers`. The wake is the edge of a descriptor in the ring's epoll, which any thread that polls
+//! the ring may receive: one that does not need it signals it again (`Ring::return_wake`).
 
 use super::shared::SharedRings;
 use crate::host::fd::{self, OwnedFd};
@@ -212,9 +213,7 @@ impl Cq {
         if dirty.visible {
             self.signal_eventfd(mem, dirty.from_worker);
         }
-        let tail = self.tail;
-        let met = |target: &u32| tail.wrapping_sub(*target) as i32 >= 0;
-        let wake = self.sleepers.iter().any(met)
+        let wake = self.sleeper_is_met()
             || (!self.sleepers.is_empty()
                 && (dirty.fired || !self.lazy_wake || !self.backlog.is_empty()));
         Commit { posted: true, wake }
@@ -242,6 +241,10 @@ impl Cq {
     /// Those that were registered are gone without a word.
     pub fn forget_sleepers(&mut self) {
         self.sleepers.clear();
+    }
+    /// A thread still sleeps though the tail has reached its target.
+    pub fn sleeper_is_met(&self) -> bool {
+        self.sleepers.iter().any(|target| self.tail.wrapping_sub(*target) as i32 >= 0)
     }
     /// Somebody sleeps.
     pub fn has_sleepers(&self) -> bool {

@@ -178,12 +178,22 @@ impl Ring {
         }
     }
 
+    /// A thread that does not sleep has received the edge of the wake descriptor, which a sleeping thread needs.
+    fn return_wake(&self) {
+        if self.cq.lock().has_sleepers() {
+            self.tell(true);
+        }
+    }
+
     /// Handles what is ready without waiting.
     pub fn poll_now(self: &Arc<Ring>, st: &mut State, limit: usize) -> usize {
         let Some(ep) = self.existing_epfd() else { return 0 };
         let mut events = [Event::default(); 64];
         let limit = limit.clamp(1, events.len());
         let n = epoll::wait(ep, &mut events[..limit], Some((0, 0)), None).unwrap_or(0);
+        if events[..n].iter().any(|event| event.token == TOKEN_WAKE) {
+            self.return_wake();
+        }
         self.handle_events_locked(st, &events[..n]);
         n
     }

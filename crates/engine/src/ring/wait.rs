@@ -118,7 +118,13 @@ impl Ring {
         if cq.tail().wrapping_sub(target) as i32 >= 0 || cq.timeouts != timeouts {
             return Look::Enough;
         }
+        let others = cq.sleeper_is_met();
         cq.add_sleeper(target);
+        drop(cq);
+        if others {
+            // The wake that this thread received was meant for another one.
+            self.tell(true);
+        }
         Look::Sleep(target)
     }
 
