@@ -8,6 +8,8 @@ pub mod arm;
 pub mod error;
 pub mod experiments;
 pub mod machine;
+pub mod peers;
+pub mod reads;
 pub mod report;
 pub mod ring;
 pub mod rng;

@@ -1,6 +1,8 @@
 //! The experiments, one a file.
 
+mod maildir;
 mod nop;
+mod randread;
 
 use crate::arm::{Plan, RatioDef, Setting};
 use crate::error::Result;
@@ -22,7 +24,7 @@ pub struct Experiment {
 }
 
 /// All of them, in the order of `all`.
-pub const ALL: &[Experiment] = &[nop::EXPERIMENT];
+pub const ALL: &[Experiment] = &[maildir::EXPERIMENT, nop::EXPERIMENT, randread::EXPERIMENT];
 
 /// An experiment by its name.
 pub fn find(name: &str) -> Option<&'static Experiment> {
