@@ -7,7 +7,10 @@
 pub mod arm;
 pub mod error;
 pub mod experiments;
+pub mod device;
 pub mod machine;
+pub mod net;
+pub mod pbuf;
 pub mod peers;
 pub mod reads;
 pub mod report;

@@ -1,7 +1,7 @@
 //! Runs an experiment: a warm-up, then rounds in which every arm takes one turn.
 
 use crate::arm::{Measure, Plan, RatioDef, Sample, Setting, Turn};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::experiments::Experiment;
 use crate::scratch::Scratch;
 use crate::stats::{Estimate, Ratio};
@@ -117,18 +117,13 @@ pub fn run(experiment: &'static Experiment, request: &Request) -> Result<Option<
     // Round 0 is the warm-up.
     for round in 0..=request.runs {
         let late = request.quick && start.elapsed() > QUICK_LIMIT;
-        if late && rounds > 0 {
+        if (late && rounds > 0) || plan.arms.is_empty() {
             break;
         }
         let turn = Turn { slice, seed: round as u64 };
-        match one_round(experiment.name, &mut plan, &turn, &bar)? {
-            None => break,
-            Some(samples) if round > 0 => {
-                arms.iter_mut().zip(samples).for_each(|(arm, sample)| arm.samples.push(sample));
-                rounds += 1;
-            }
-            Some(_) => {}
-        }
+        let Some(samples) = one_round(&mut plan, &turn, &bar) else { break };
+        keep(&mut plan, &mut arms, samples, round > 0);
+        rounds += usize::from(round > 0);
     }
     bar.finish_and_clear();
     let ratios = compare(experiment.ratios, &arms);
@@ -151,24 +146,42 @@ fn empty_results(plan: &Plan) -> Vec<ArmResult> {
 }
 
 /// `None` if it was stopped in between: a round that is not complete does not count.
-fn one_round(
-    experiment: &str,
-    plan: &mut Plan,
-    turn: &Turn,
-    bar: &ProgressBar,
-) -> Result<Option<Vec<Sample>>> {
+fn one_round(plan: &mut Plan, turn: &Turn, bar: &ProgressBar) -> Option<Vec<Result<Sample>>> {
     let mut samples = Vec::new();
     for arm in &mut plan.arms {
         if stop::asked() {
-            return Ok(None);
+            return None;
         }
         bar.set_message(arm.name.clone());
-        let sample = on_own_thread(|| (arm.work)(turn))
-            .map_err(|error| Error::new(format!("{experiment}, arm {}: {error}", arm.name)))?;
-        samples.push(sample);
+        samples.push(on_own_thread(|| (arm.work)(turn)));
         bar.inc(1);
     }
-    Ok(Some(samples))
+    Some(samples)
+}
+
+/// Adds the samples of a round to the results. An arm that failed is left out from now on, and its
+/// error is the reason given.
+fn keep(
+    plan: &mut Plan,
+    arms: &mut Vec<ArmResult>,
+    samples: Vec<Result<Sample>>,
+    counts: bool,
+) {
+    for (arm, sample) in std::mem::take(&mut plan.arms).into_iter().zip(samples) {
+        match sample {
+            Ok(sample) => {
+                let result = arms.iter_mut().find(|result| result.name == arm.name);
+                if let (Some(result), true) = (result, counts) {
+                    result.samples.push(sample);
+                }
+                plan.arms.push(arm);
+            }
+            Err(error) => {
+                arms.retain(|result| result.name != arm.name);
+                plan.skip(&arm.name, format!("failed: {error}"));
+            }
+        }
+    }
 }
 
 /// A fresh thread has no workers, limits or rings left over from an earlier run.
@@ -208,6 +221,7 @@ fn progress(name: &str, turns: u64) -> ProgressBar {
 mod tests {
     use super::*;
     use crate::arm::{Arm, Kind};
+    use crate::error::Error;
     use crate::stats::Verdict;
     use std::sync::{Arc, Mutex};
 
@@ -226,19 +240,27 @@ mod tests {
         ["a", "b", "c"].iter().for_each(|name| plan.add(arm(name, &log, 1.0)));
         let turn = Turn { slice: Duration::ZERO, seed: 0 };
         for _ in 0..2 {
-            let samples = one_round("x", &mut plan, &turn, &ProgressBar::hidden()).unwrap();
+            let samples = one_round(&mut plan, &turn, &ProgressBar::hidden());
             assert_eq!(samples.map(|s| s.len()), Some(3));
         }
         assert_eq!(*log.lock().unwrap(), "abcabc");
     }
 
     #[test]
-    fn a_failing_arm_is_named() {
+    fn a_failing_arm_is_left_out_and_the_reason_given() {
+        let log = Arc::new(Mutex::new(String::new()));
         let mut plan = Plan::default();
         plan.add(Arm::new("bad", Kind::Limit, |_| Err(Error::new("no luck"))));
+        plan.add(arm("good", &log, 1.0));
+        let mut arms = empty_results(&plan);
         let turn = Turn { slice: Duration::ZERO, seed: 0 };
-        let error = one_round("x", &mut plan, &turn, &ProgressBar::hidden()).unwrap_err();
-        assert_eq!(error.to_string(), "x, arm bad: no luck");
+        for round in 0..3 {
+            let samples = one_round(&mut plan, &turn, &ProgressBar::hidden()).unwrap();
+            keep(&mut plan, &mut arms, samples, round > 0);
+        }
+        assert_eq!(arms.len(), 1);
+        assert_eq!((arms[0].name.as_str(), arms[0].samples.len()), ("good", 2));
+        assert_eq!(plan.skipped, [("bad".into(), "failed: no luck".into())]);
     }
 
     #[test]

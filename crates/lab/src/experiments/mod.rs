@@ -1,5 +1,8 @@
 //! The experiments, one a file.
 
+mod echo;
+mod idle;
+mod lazy_wake;
 mod maildir;
 mod nop;
 mod randread;
@@ -24,7 +27,14 @@ pub struct Experiment {
 }
 
 /// All of them, in the order of `all`.
-pub const ALL: &[Experiment] = &[maildir::EXPERIMENT, nop::EXPERIMENT, randread::EXPERIMENT];
+pub const ALL: &[Experiment] = &[
+    maildir::EXPERIMENT,
+    nop::EXPERIMENT,
+    echo::EXPERIMENT,
+    lazy_wake::EXPERIMENT,
+    randread::EXPERIMENT,
+    idle::EXPERIMENT,
+];
 
 /// An experiment by its name.
 pub fn find(name: &str) -> Option<&'static Experiment> {
