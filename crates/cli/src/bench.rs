@@ -24,6 +24,9 @@ pub struct Bench {
     /// Write all figures as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write a report with plots as one HTML page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Folder for the experiments' files; on the disk that is to be measured
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
     dir: PathBuf,
@@ -85,7 +88,19 @@ fn write_reports(request: &Bench, outcomes: &[Outcome], machine: &Machine) -> Re
         };
         write(path, &format!("{value:#}\n"))?;
     }
+    if let Some(path) = &request.html {
+        let options = options(request);
+        let about = report::html::About { machine, options: &options };
+        write(path, &report::html::page(outcomes, &about))?;
+    }
     Ok(())
+}
+
+/// The options that make a run what it is, to repeat it.
+fn options(request: &Bench) -> String {
+    let quick = if request.quick { " --quick" } else { "" };
+    let runs = request.runs.map_or(String::new(), |runs| format!(" --runs {runs}"));
+    format!("{quick}{runs}")
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {

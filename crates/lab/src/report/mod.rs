@@ -1,6 +1,8 @@
 //! What was found, for people and for programs.
 
+pub mod html;
 pub mod json;
+pub mod svg;
 pub mod text;
 
 use crate::arm::Measure;
