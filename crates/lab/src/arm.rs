@@ -209,7 +209,9 @@ impl Plan {
             Ok(_) => self.ring(name, Kind::Kernel, "", kernel, work),
             Err(error) => self.skip(
                 name,
-                format!("{error}; 'anyring doctor' says why the kernel's io_uring is not to be had"),
+                format!(
+                    "{error}; 'anyring doctor' says why the kernel's io_uring is not to be had"
+                ),
             ),
         }
     }

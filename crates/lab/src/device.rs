@@ -106,7 +106,9 @@ fn serve(
     let mut due: BinaryHeap<Due> = BinaryHeap::new();
     loop {
         let next = match due.peek() {
-            Some(first) => incoming.recv_timeout(first.0 .0.saturating_duration_since(Instant::now())),
+            Some(first) => {
+                incoming.recv_timeout(first.0 .0.saturating_duration_since(Instant::now()))
+            }
             None => incoming.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match next {

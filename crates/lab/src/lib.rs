@@ -5,9 +5,9 @@
 //! all ([`run`]); figures are medians with intervals and comparisons are made pair by pair ([`stats`]); [`report`] tells.
 
 pub mod arm;
+pub mod device;
 pub mod error;
 pub mod experiments;
-pub mod device;
 pub mod machine;
 pub mod net;
 pub mod pbuf;

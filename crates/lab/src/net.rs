@@ -55,7 +55,8 @@ impl Epoll {
     /// An empty one.
     pub fn new() -> Result<Epoll> {
         // SAFETY: no pointer.
-        let fd = check("epoll_create1", unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }.into())?;
+        let fd =
+            check("epoll_create1", unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }.into())?;
         Ok(Epoll(fd as i32, vec![libc::epoll_event { events: 0, u64: 0 }; 256]))
     }
     /// Adds a descriptor for reading.
@@ -68,8 +69,7 @@ impl Epoll {
     /// Takes a descriptor out.
     pub fn remove(&self, fd: i32) -> Result<()> {
         // SAFETY: the event is not read for this operation.
-        let ret =
-            unsafe { libc::epoll_ctl(self.0, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
+        let ret = unsafe { libc::epoll_ctl(self.0, libc::EPOLL_CTL_DEL, fd, std::ptr::null_mut()) };
         check("epoll_ctl", ret.into()).map(drop)
     }
     /// Waits; gives the tokens that are ready.

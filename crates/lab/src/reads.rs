@@ -106,6 +106,8 @@ impl Drop for Buffers {
 pub struct Load {
     /// Reads in flight.
     pub depth: usize,
+    /// At most so many are started together.
+    pub submit: usize,
     /// As many are waited for before new ones are started.
     pub complete: u32,
     /// One read in `large_every` (0: none) has 128 KiB, the others 4 KiB. Latencies are of those of 4 KiB.
@@ -129,7 +131,8 @@ pub fn run(queue: &mut dyn Queue, file: &DirectFile, load: &Load, turn: &Turn) -
     loop {
         let more = start.elapsed() < turn.slice;
         let now = Instant::now();
-        for slot in if more { std::mem::take(&mut free) } else { Vec::new() } {
+        let starting = if more { free.len().min(load.submit) } else { 0 };
+        for slot in free.split_off(free.len() - starting) {
             let large = load.large_every > 0 && rng.below(load.large_every) == 0;
             let len = if large { LARGE } else { SMALL };
             let offset = rng.below(file.len / len as u64) * len as u64;
@@ -140,7 +143,9 @@ pub fn run(queue: &mut dyn Queue, file: &DirectFile, load: &Load, turn: &Turn) -
         if in_flight == 0 {
             break;
         }
-        queue.wait(load.complete.min(in_flight as u32), &mut done)?;
+        // While not all have been started there is nothing to wait for.
+        let min = if more && !free.is_empty() { 0 } else { load.complete.min(in_flight as u32) };
+        queue.wait(min, &mut done)?;
         let now = Instant::now();
         for &(slot, result) in &done {
             let (began, len) = slots[slot];

@@ -75,7 +75,9 @@ impl ArmResult {
         let one = |s: &Sample| match measure {
             Measure::Value | Measure::Cost => s.value,
             Measure::Switches => s.switches_per_op(),
-            Measure::P99 => s.latency.as_ref().map_or(f64::NAN, |h| h.value_at_quantile(0.99) as f64),
+            Measure::P99 => {
+                s.latency.as_ref().map_or(f64::NAN, |h| h.value_at_quantile(0.99) as f64)
+            }
         };
         self.samples.iter().map(one).collect()
     }
@@ -161,12 +163,7 @@ fn one_round(plan: &mut Plan, turn: &Turn, bar: &ProgressBar) -> Option<Vec<Resu
 
 /// Adds the samples of a round to the results. An arm that failed is left out from now on, and its
 /// error is the reason given.
-fn keep(
-    plan: &mut Plan,
-    arms: &mut Vec<ArmResult>,
-    samples: Vec<Result<Sample>>,
-    counts: bool,
-) {
+fn keep(plan: &mut Plan, arms: &mut Vec<ArmResult>, samples: Vec<Result<Sample>>, counts: bool) {
     for (arm, sample) in std::mem::take(&mut plan.arms).into_iter().zip(samples) {
         match sample {
             Ok(sample) => {
@@ -192,7 +189,8 @@ fn on_own_thread(work: impl FnOnce() -> Result<Sample> + Send) -> Result<Sample>
     })
 }
 
-fn compare(defs: &[RatioDef], arms: &[ArmResult]) -> Vec<RatioResult> {
+/// The comparisons that can be made with these arms.
+pub fn compare(defs: &[RatioDef], arms: &[ArmResult]) -> Vec<RatioResult> {
     let find = |name| arms.iter().find(|arm| arm.name == name);
     let one = |def: &RatioDef| {
         let (first, second) = (find(def.first)?, find(def.second)?);
@@ -208,7 +206,8 @@ fn compare(defs: &[RatioDef], arms: &[ArmResult]) -> Vec<RatioResult> {
 
 fn progress(name: &str, turns: u64) -> ProgressBar {
     let bar = ProgressBar::new(turns);
-    let style = ProgressStyle::with_template("{prefix:10} {wide_bar} {pos}/{len} {eta:>4} {msg:24}");
+    let style =
+        ProgressStyle::with_template("{prefix:10} {wide_bar} {pos}/{len} {eta:>4} {msg:24}");
     if let Ok(style) = style {
         bar.set_style(style);
     }

@@ -57,11 +57,7 @@ fn pairs() -> Result<Pairs> {
 }
 
 /// Measures what is used while nothing happens, in a thread of its own, then pokes.
-fn observe(
-    turn: &Turn,
-    pairs: &Pairs,
-    wait: impl FnOnce() -> Result<()>,
-) -> Result<Sample> {
+fn observe(turn: &Turn, pairs: &Pairs, wait: impl FnOnce() -> Result<()>) -> Result<Sample> {
     std::thread::scope(|scope| {
         let observer = scope.spawn(|| {
             let settle = turn.slice / 4;

@@ -43,7 +43,8 @@ fn prepare(setting: &Setting) -> Result<Plan> {
         let model = move |backend: &Arc<dyn Backend>, turn: &Turn| on_model(backend, turn, depth);
         on_off_kernel(&mut plan, &format!("qd{depth}"), model);
         let file = file.clone();
-        let disk = move |backend: &Arc<dyn Backend>, turn: &Turn| on_disk(backend, &file, turn, depth);
+        let disk =
+            move |backend: &Arc<dyn Backend>, turn: &Turn| on_disk(backend, &file, turn, depth);
         on_off_kernel(&mut plan, &format!("disk-qd{depth}"), disk);
     }
     on_off_kernel(&mut plan, "zc", zero_copy);
@@ -121,7 +122,7 @@ fn on_disk(
     depth: usize,
 ) -> Result<Sample> {
     let mut queue = super::randread::RingQueue::new(backend, depth as u32, MODERN)?;
-    let load = Load { depth, complete: depth as u32, large_every: 0 };
+    let load = Load { depth, submit: depth, complete: depth as u32, large_every: 0 };
     let before = Usage::thread();
     let mut sample = reads::run(&mut queue, file, &load, turn)?;
     sample.usage = Usage::thread().since(before);

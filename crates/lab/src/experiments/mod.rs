@@ -2,6 +2,7 @@
 
 mod echo;
 mod idle;
+mod iopoll;
 mod lazy_wake;
 mod maildir;
 mod nop;
@@ -32,6 +33,7 @@ pub const ALL: &[Experiment] = &[
     nop::EXPERIMENT,
     echo::EXPERIMENT,
     lazy_wake::EXPERIMENT,
+    iopoll::EXPERIMENT,
     randread::EXPERIMENT,
     idle::EXPERIMENT,
 ];

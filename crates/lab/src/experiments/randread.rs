@@ -26,7 +26,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     prepare,
 };
 
-const LOAD: Load = Load { depth: 32, complete: 1, large_every: 0 };
+const LOAD: Load = Load { depth: 32, submit: 32, complete: 1, large_every: 0 };
 
 fn prepare(setting: &Setting) -> Result<Plan> {
     let len = if setting.quick { 64 << 20 } else { 256 << 20 };

@@ -83,7 +83,14 @@ impl Queue for KernelAio {
         let ret = loop {
             // SAFETY: so many events are writable; no timeout.
             let ret = unsafe {
-                libc::syscall(libc::SYS_io_getevents, self.context, min as usize, most, events, 0usize)
+                libc::syscall(
+                    libc::SYS_io_getevents,
+                    self.context,
+                    min as usize,
+                    most,
+                    events,
+                    0usize,
+                )
             };
             let interrupted = std::io::Error::last_os_error().raw_os_error() == Some(libc::EINTR);
             if ret >= 0 || !interrupted {

@@ -1,7 +1,7 @@
 //! One page with everything: no network, readable on a phone, light and dark.
 
 use super::svg::{self, colour, escape};
-use super::{figure, sentence, text};
+use super::{figure, grouped, sentence, text};
 use crate::machine::Machine;
 use crate::run::{Outcome, RatioResult};
 use crate::stats::Verdict;
@@ -26,7 +26,7 @@ pub fn page(outcomes: &[Outcome], about: &About<'_>) -> String {
     let _ = write!(out, "<style>{STYLE}</style></head><body><h1>anyring bench</h1>");
     let machine = escape(&about.machine.line());
     let _ = write!(out, "<p class=\"soft\">{machine}</p>");
-    out += "<p class=\"soft\">Arms take turns, so that what disturbs one disturbs all. Figures are medians \
+    out += "<p class=\"soft\">user is anyring's engine, kernel the kernel's io_uring. Arms take turns, so that what disturbs one disturbs all. Figures are medians \
             with the interval that holds the true median in 95 % of all cases; comparisons are made run by run.</p>";
     if outcomes.len() > 1 {
         out += "<nav>";
@@ -66,8 +66,8 @@ fn section(out: &mut String, outcome: &Outcome, about: &About<'_>) {
     }
     if !outcome.skipped.is_empty() {
         *out += "<h3>Left out</h3><ul class=\"soft\">";
-        for (arm, why) in &outcome.skipped {
-            let _ = write!(out, "<li>{}: {}</li>", escape(arm), escape(why));
+        for (arms, why) in grouped(&outcome.skipped) {
+            let _ = write!(out, "<li>{}: {}</li>", escape(&arms), escape(why));
         }
         *out += "</ul>";
     }
@@ -80,9 +80,10 @@ fn section(out: &mut String, outcome: &Outcome, about: &About<'_>) {
 pub fn finding(outcome: &Outcome) -> String {
     let mut all: Vec<String> = outcome.ratios.iter().map(capitalised).collect();
     if all.is_empty() {
-        let better = outcome.arms.iter().filter_map(|arm| {
-            Some(format!("{}: {}", arm.name, figure(arm.estimate()?.median)))
-        });
+        let better = outcome
+            .arms
+            .iter()
+            .filter_map(|arm| Some(format!("{}: {}", arm.name, figure(arm.estimate()?.median))));
         let better: Vec<String> = better.collect();
         all.push(format!("Medians in {}: {}", outcome.experiment.unit, better.join(", ")));
     }

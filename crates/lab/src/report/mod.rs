@@ -9,6 +9,18 @@ use crate::arm::Measure;
 use crate::run::RatioResult;
 use crate::stats::Verdict;
 
+/// What was left out, arms with the same reason together: (arms, reason).
+pub fn grouped(skipped: &[(String, String)]) -> Vec<(String, &str)> {
+    let mut groups: Vec<(String, &str)> = Vec::new();
+    for (name, why) in skipped {
+        match groups.iter_mut().find(|group| group.1 == why) {
+            Some(group) => group.0 = format!("{}, {name}", group.0),
+            None => groups.push((name.clone(), why)),
+        }
+    }
+    groups
+}
+
 /// A figure with as many digits as say something.
 pub fn figure(value: f64) -> String {
     match value.abs() {
@@ -51,7 +63,9 @@ pub fn sentence(result: &RatioResult) -> String {
         Measure::Switches => {
             format!("{better} makes {r:.2} times fewer context switches than {worse} {interval}")
         }
-        Measure::P99 => format!("{better} has a p99 latency {r:.2} times shorter than {worse} {interval}"),
+        Measure::P99 => {
+            format!("{better} has a p99 latency {r:.2} times shorter than {worse} {interval}")
+        }
     }
 }
 
@@ -72,6 +86,12 @@ mod tests {
         assert_eq!(say(4.0, 2.0, 8), "a does 2.00 times as much as b (95 %: 2.00 to 2.00)");
         assert_eq!(say(2.0, 4.0, 8), "b does 2.00 times as much as a (95 %: 2.00 to 2.00)");
         assert!(say(2.0, 4.0, 3).starts_with("no difference can be told between a and b"));
+    }
+
+    #[test]
+    fn the_same_reason_is_given_once() {
+        let skipped = [("a", "x"), ("b", "y"), ("c", "x")].map(|(a, b)| (a.into(), b.into()));
+        assert_eq!(grouped(&skipped), [("a, c".into(), "x"), ("b".into(), "y")]);
     }
 
     #[test]

@@ -28,7 +28,7 @@ fn ticks(max: f64) -> Vec<f64> {
     }
     let rough = max / 4.0;
     let magnitude = 10f64.powf(rough.log10().floor());
-    let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * magnitude);
+    let steps = [1.0, 2.0, 2.5, 5.0, 10.0].map(|step| step * magnitude);
     let step = steps.into_iter().find(|step| *step >= rough).unwrap_or(rough);
     (0..).map(|i| f64::from(i) * step).take_while(|tick| *tick <= max * 1.001).collect()
 }
@@ -137,7 +137,8 @@ pub fn latencies(arms: &[ArmResult]) -> Option<String> {
         };
         let path: String = points.iter().enumerate().map(step).collect();
         let (class, name) = (colour(*i), escape(&arms[*i].name));
-        let _ = write!(out, r#"<path class="curve {class}" d="{path}"><title>{name}</title></path>"#);
+        let _ =
+            write!(out, r#"<path class="curve {class}" d="{path}"><title>{name}</title></path>"#);
     }
     let _ = write!(
         out,
@@ -188,7 +189,7 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_few() {
-        assert_eq!(ticks(100.0), [0.0, 50.0, 100.0]);
+        assert_eq!(ticks(100.0), [0.0, 25.0, 50.0, 75.0, 100.0]);
         assert_eq!(ticks(7.0), [0.0, 2.0, 4.0, 6.0]);
         for max in [0.003, 1.0, 9.99e6] {
             assert!((2..=6).contains(&ticks(max).len()), "{max}");

@@ -1,6 +1,6 @@
 //! The form for a terminal.
 
-use super::{duration, figure, sentence};
+use super::{duration, figure, grouped, sentence};
 use crate::run::{ArmResult, Outcome};
 use std::fmt::Write;
 
@@ -8,7 +8,8 @@ use std::fmt::Write;
 pub fn outcome(outcome: &Outcome) -> String {
     let mut out = String::new();
     let experiment = outcome.experiment;
-    let _ = writeln!(out, "\n{}: {} ({} runs)\n", experiment.name, experiment.about, outcome.rounds);
+    let _ =
+        writeln!(out, "\n{}: {} ({} runs)\n", experiment.name, experiment.about, outcome.rounds);
     out += &table(&rows(outcome));
     out.push('\n');
     for result in &outcome.ratios {
@@ -18,8 +19,8 @@ pub fn outcome(outcome: &Outcome) -> String {
             None => writeln!(out),
         };
     }
-    for (name, why) in &outcome.skipped {
-        let _ = writeln!(out, "skipped {name}: {why}");
+    for (names, why) in grouped(&outcome.skipped) {
+        let _ = writeln!(out, "skipped {names}: {why}");
     }
     out
 }
