@@ -84,6 +84,18 @@ impl Ring {
         ring
     }
 
+    /// Maps the memory of a ring that was resized; the old one goes.
+    pub fn remap(&mut self, p: Params) {
+        match Ring::map(self.fd, p) {
+            Ok(new) => {
+                let mut old = std::mem::replace(self, new);
+                // The descriptor stays with the new one.
+                old.fd = -1;
+            }
+            Err(e) => panic!("mmap of a resized ring: {}", res(e)),
+        }
+    }
+
     fn fill_array(&self) {
         if self.p.flags & setup::NO_SQARRAY == 0 {
             for i in 0..self.p.sq_entries {

@@ -2,6 +2,7 @@
 
 use crate::fds::Fds;
 use crate::futex::Futexes;
+use crate::host::guard::Guards;
 use crate::host::{fd, thread};
 use crate::reactor::Reactor;
 use crate::ring::state::OpCount;
@@ -23,11 +24,13 @@ pub struct Inner {
     pub fds: Fds,
     /// Background thread.
     pub reactor: Reactor,
+    /// Bounds for calls that must not wait.
+    pub guards: Guards,
     /// Futex waits.
     pub futexes: Futexes,
     rings: Lock<BTreeMap<i32, Arc<Ring>>>,
     tasks: Lock<BTreeMap<i32, Arc<Task>>>,
-    /// Rings that are watched: lets `refresh_readiness` be cheap.
+    /// Rings to look after when the program waits elsewhere: watched ones, and those with TASKRUN_FLAG.
     pub watched: AtomicU32,
     next_id: AtomicU64,
     workers: AtomicU32,
@@ -49,7 +52,8 @@ impl Inner {
         Inner {
             fds: Fds::new(config.fds),
             config,
-            reactor: Reactor::new(),
+            reactor: Reactor::idle(),
+            guards: Guards::new(),
             futexes: Futexes::default(),
             rings: Lock::new(BTreeMap::new()),
             tasks: Lock::new(BTreeMap::new()),
@@ -139,21 +143,40 @@ impl Inner {
     /// One reference (descriptor or registered index) fewer.
     pub fn release(&self, ring: &Arc<Ring>) {
         if ring.refs.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let mut visitors = ring.visitors.lock();
+            visitors.forget_own_gone();
+            let empty = visitors.is_empty();
+            drop(visitors);
+            if empty {
+                self.tear_down(ring);
+            }
+        }
+    }
+
+    /// A thread leaves enter; the last one closes a ring that lost its descriptors meanwhile.
+    pub fn leave(&self, ring: &Arc<Ring>, tid: i32, stack: usize) {
+        let mut visitors = ring.visitors.lock();
+        visitors.leave(tid, stack);
+        let last = visitors.is_empty() && ring.refs.load(Ordering::Acquire) == 0;
+        drop(visitors);
+        if last {
             self.tear_down(ring);
         }
     }
 
     /// Cancels what is in flight and drops what the ring holds.
     fn tear_down(&self, ring: &Arc<Ring>) {
+        if core::mem::replace(&mut ring.state.lock().closed, true) {
+            return;
+        }
         let sqpoll = ring.sqpoll.lock().take();
         if let Some(sqpoll) = sqpoll {
             sqpoll.detach(ring);
         }
-        if ring.watched.load(Ordering::Relaxed) {
+        if ring.is_looked_after() {
             self.watched.fetch_sub(1, Ordering::Relaxed);
         }
         let mut st = ring.state.lock();
-        st.closed = true;
         ring.cancel_everything(&mut st);
         let held = (core::mem::take(&mut st.files), core::mem::take(&mut st.buffers));
         let mut retired = self.retired.lock();
@@ -166,6 +189,7 @@ impl Inner {
         let eventfd = cq.eventfd.take();
         drop((cq, retired, st));
         drop((held, eventfd));
+        ring.close_descriptors();
     }
 
     /// The task of a thread, made at first need; `sq_entries` bounds its workers.
@@ -193,6 +217,7 @@ impl Inner {
                 self.release(&ring);
             }
             task.exit();
+            self.guards.forget(tid);
         }
     }
     /// New credentials: workers with the old ones leave.
@@ -214,7 +239,9 @@ impl Inner {
     /// Marks a ring as part of a poll set; takes no ring's state lock.
     pub fn watch(&self, fd: i32) -> Option<Arc<Ring>> {
         let ring = self.ring(fd)?;
-        if !ring.watched.swap(true, Ordering::AcqRel) {
+        let before = ring.is_looked_after();
+        ring.watched.store(true, Ordering::Release);
+        if !before {
             self.watched.fetch_add(1, Ordering::Relaxed);
         }
         ring.refresh_readiness();

@@ -7,27 +7,20 @@
 use crate::host::fd::{self, OwnedFd};
 use crate::sync::Lock;
 use crate::{Errno, FdLayout};
-use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 /// See the module's description.
 pub struct Fds {
     layout: FdLayout,
     /// The program's soft limit + 1, or 0 if the limit was not touched.
     program_soft: AtomicU64,
-    /// Highest private number given out, or −1.
-    highest: AtomicI32,
     ring_numbers: Lock<()>,
 }
 
 impl Fds {
     /// Nothing is opened yet.
     pub fn new(layout: FdLayout) -> Fds {
-        Fds {
-            layout,
-            program_soft: AtomicU64::new(0),
-            highest: AtomicI32::new(-1),
-            ring_numbers: Lock::new(()),
-        }
+        Fds { layout, program_soft: AtomicU64::new(0), ring_numbers: Lock::new(()) }
     }
     /// The layout.
     pub fn layout(&self) -> FdLayout {
@@ -59,7 +52,7 @@ impl Fds {
     #[inline]
     pub fn duplicate(&self, number: i32) -> Result<OwnedFd, Errno> {
         let made = self.duplicate_anywhere(number)?;
-        self.highest.fetch_max(made.raw(), Ordering::Relaxed);
+        made.mark_private();
         Ok(made)
     }
 
@@ -76,10 +69,9 @@ impl Fds {
 
     /// In a forked child: closes the copies of all private descriptors.
     pub fn close_copies(&self) {
-        let highest = self.highest.load(Ordering::Relaxed);
-        if highest >= self.layout.private_min {
-            fd::close_range(self.layout.private_min, highest.min(self.layout.ring_base - 1));
-        }
+        fd::take_private(|number| {
+            let _ = fd::close(number);
+        });
     }
 
     /// Moves a fresh descriptor up.

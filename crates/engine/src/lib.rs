@@ -29,8 +29,8 @@ mod setup_call;
 pub use errno::Errno;
 pub use policy::Policy;
 
-use anyring_uapi::enter as uapi_enter;
-use engine::Inner;
+use anyring_uapi::{enter as uapi_enter, setup as uapi_setup};
+pub(crate) use engine::Inner;
 use std::sync::Arc;
 
 /// Where the engine keeps its file descriptors, all above what programs expect.
@@ -118,9 +118,12 @@ impl Engine {
         } else {
             self.inner.ring_or_error(fd as i32)?
         };
-        let task = self.inner.task(caller.tid, ring.mem.geometry().sq_entries);
+        let stack = ring::visitors::stack_mark();
+        ring.arrive(caller.tid, stack);
+        let task = self.inner.task(caller.tid, ring.mem.sq_entries());
         let call = ring::enter::Enter { to_submit, min_complete, flags, arg, argsz };
         let result = ring.enter(caller, &task, &call);
+        self.inner.leave(&ring, caller.tid, stack);
         if result == Err(Errno::BADF) {
             self.inner.notice_closed(fd as i32);
         }
@@ -157,7 +160,14 @@ impl Engine {
         flags: u32,
         offset: u64,
     ) -> Result<usize, Errno> {
-        self.inner.ring_or_error(fd)?.map(addr, len, prot, flags, offset)
+        let ring = self.inner.ring_or_error(fd)?;
+        match uapi_setup::pbuf_group(offset) {
+            Some(group) => {
+                let memory = ring.state.lock().groups.shared(group).ok_or(Errno::NOMEM)?;
+                memory.map_again(addr, len, prot, flags)
+            }
+            None => ring.map(addr, len, prot, flags, offset),
+        }
     }
 
     /// `close(2)`; `None` if `fd` is not a ring (then nothing was done).
@@ -207,6 +217,11 @@ impl Engine {
         }
     }
 
+    /// Whether a number is one of the engine's own descriptors, which a program does not know and must not close.
+    pub fn is_private(&self, fd: i32) -> bool {
+        host::fd::is_private(fd)
+    }
+
     /// Whether any ring is in a poll set of the program.
     pub fn has_watched(&self) -> bool {
         self.inner.watched.load(core::sync::atomic::Ordering::Relaxed) != 0
@@ -222,6 +237,8 @@ impl Engine {
         for ring in self.inner.all_rings() {
             if ring.watched.load(Ordering::Relaxed) {
                 ring.refresh_readiness();
+            }
+            if ring.is_looked_after() {
                 ring.look_for_work();
             }
         }

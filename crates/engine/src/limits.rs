@@ -18,6 +18,10 @@ pub const IOV_MAX: u32 = 1024;
 pub const RW_BYTES_MAX: usize = 0x7fff_f000;
 /// Events taken from a ring's epoll in one go; with DEFER_TASKRUN also the least bounded batch a turn.
 pub const EVENTS_BATCH: usize = 20;
+/// Results of one multishot request in a row before others get a turn, as in Linux.
+pub const SHOTS_MAX: usize = 32;
+/// Looks at multishot requests that gave way to others, before the submitting call returns.
+pub const YIELD_ROUNDS: usize = 16;
 /// Nanoseconds after which an idle worker leaves, as in Linux.
 pub const WORKER_IDLE_NS: u64 = 5_000_000_000;
 /// Bounded workers per CPU, as in Linux.

@@ -8,13 +8,16 @@ pub struct Policy {
     /// `lazy_wake=on|off`: a thread that waits for several CQEs is woken when they are all there, not by each. What
     /// ends a wait early (a timeout that fired, the overflow list) wakes it in both cases.
     pub lazy_wake: bool,
+    /// `lazy_reactor=on|off`: a ring whose threads keep coming back to wait is not handed to the background reactor each
+    /// time one leaves.
+    pub lazy_reactor: bool,
     /// `rewrite=on|off`: the preload front door replaces a hot system call site after its first trap.
     pub rewrite: bool,
 }
 
 impl Policy {
     /// What holds where nothing is said.
-    pub const DEFAULT: Policy = Policy { lazy_wake: true, rewrite: true };
+    pub const DEFAULT: Policy = Policy { lazy_wake: true, lazy_reactor: true, rewrite: true };
 
     /// Reads a list; the last value of a name counts. The error is the item that is not understood.
     pub fn parse(list: &[u8]) -> Result<Policy, &[u8]> {
@@ -30,6 +33,7 @@ impl Policy {
         let (name, value) = (&item[..eq], &item[eq + 1..]);
         let field = match name {
             b"lazy_wake" => &mut self.lazy_wake,
+            b"lazy_reactor" => &mut self.lazy_reactor,
             b"rewrite" => &mut self.rewrite,
             _ => return None,
         };
@@ -42,7 +46,7 @@ impl Policy {
     }
 
     /// Names and values, for error messages.
-    pub const HELP: &'static str = "lazy_wake=on|off, rewrite=on|off";
+    pub const HELP: &'static str = "lazy_wake=on|off, lazy_reactor=on|off, rewrite=on|off";
 }
 
 impl Default for Policy {

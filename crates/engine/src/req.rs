@@ -54,7 +54,7 @@ impl FileRef {
 }
 
 /// A provided buffer taken by a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Selected {
     /// Group.
     pub group: u16,
@@ -66,6 +66,16 @@ pub struct Selected {
     pub len: usize,
     /// Bytes in all.
     pub whole: usize,
+    /// Of a buffer ring.
+    pub ring: bool,
+    /// The ring's head has moved past it already.
+    pub held: bool,
+    /// When it was held, the buffer had room left.
+    pub more: bool,
+    /// A bundle: several buffers from here on.
+    pub many: bool,
+    /// The ring had no buffer after these.
+    pub last: bool,
 }
 
 /// See the module's description.
@@ -96,8 +106,18 @@ pub struct Req {
     pub link_timeout: Option<Key>,
     /// For a request that is cancelled while something still runs it.
     pub via: Via,
+    /// Its file reported readiness again and again that no attempt found: a worker's call is the last word.
+    pub stubborn: bool,
     /// Registered credentials to use.
     pub creds: Option<Arc<Creds>>,
+    /// The poll events that led to this attempt, 0 for the first.
+    pub woken_by: u32,
+    /// Its turn has come, be it to fail.
+    pub started: bool,
+    /// The result of the notification that follows the result of a zero-copy send.
+    pub notification: Option<i32>,
+    /// Posts CQEs until it ends; no worker ever runs it.
+    pub multishot: bool,
     /// Whose workers run it; set once it leaves the submitting call.
     pub task: Option<Arc<Task>>,
 }

@@ -37,6 +37,9 @@ pub fn setup(
     engine.fds.make_room();
     let task = engine.task(caller.tid, geo.sq_entries);
     let ring = build(engine, caller, &p, mem, task.clone())?;
+    if ring.is_looked_after() {
+        engine.watched.fetch_add(1, Ordering::Relaxed);
+    }
     start_sqpoll(engine, &ring, &p, attach)?;
     publish(engine, &task, ring, p.flags)
 }
@@ -117,7 +120,7 @@ fn publish(
         slots[index] = Some(ring);
         return Ok(index as u32);
     }
-    match engine.fds.ring_number(ring.efd.raw()) {
+    match engine.fds.ring_number(ring.efd()) {
         Ok(number) => {
             let number = number.into_raw();
             engine.insert_ring(number, ring);

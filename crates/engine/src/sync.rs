@@ -3,8 +3,8 @@
 //!
 //! Memory order: taking the lock is an acquire that pairs with the release of the
 //! unlock. Lock order of the engine, outermost first: ring state (`Ring::state`) → worker pool account
-//! (`wq`) → completion queue (`Ring::cq`) → registries (`Engine` maps). No lock is held over
-//! a call that may wait.
+//! (`wq`) → completion queue (`Ring::cq`) → registries (`Engine` maps) → inboxes (`Ring::inbox`). No lock is
+//! held over a call that may wait, and of two rings' locks of one kind the second is only tried.
 
 #[cfg(not(loom))]
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -103,6 +103,11 @@ impl<T> Lock<T> {
     pub fn lock(&self) -> Guard<'_, T> {
         self.raw.lock();
         Guard { lock: self }
+    }
+    /// Takes the lock if it is free.
+    #[inline]
+    pub fn try_lock(&self) -> Option<Guard<'_, T>> {
+        self.raw.try_lock().then(|| Guard { lock: self })
     }
 }
 

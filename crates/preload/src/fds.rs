@@ -25,7 +25,8 @@ pub unsafe extern "C" fn close(fd: c_int) -> c_int {
     if is_ours(fd) {
         return on_ring_range(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) as c_int;
     }
-    if report::owns(fd) {
+    let engines = state::process().engine().is_some_and(|engine| engine.is_private(fd));
+    if report::owns(fd) || engines {
         sys::set_errno(libc::EBADF);
         return -1;
     }

@@ -15,6 +15,7 @@ use core::sync::atomic::{
 
 static ACTIVE: AtomicBool = AtomicBool::new(false);
 static LAZY_WAKE: AtomicBool = AtomicBool::new(true);
+static LAZY_REACTOR: AtomicBool = AtomicBool::new(true);
 static REWRITE: AtomicBool = AtomicBool::new(true);
 static RING_BASE: AtomicI32 = AtomicI32::new(i32::MAX);
 static RING_END: AtomicI32 = AtomicI32::new(i32::MAX);
@@ -29,13 +30,18 @@ pub fn active() -> bool {
 pub fn activate(layout: FdLayout, policy: Policy) {
     set_layout(layout);
     LAZY_WAKE.store(policy.lazy_wake, Relaxed);
+    LAZY_REACTOR.store(policy.lazy_reactor, Relaxed);
     REWRITE.store(policy.rewrite, Relaxed);
     ACTIVE.store(true, Release);
 }
 
 /// The policy this process was started with.
 fn policy() -> Policy {
-    Policy { lazy_wake: LAZY_WAKE.load(Relaxed), rewrite: REWRITE.load(Relaxed) }
+    Policy {
+        lazy_wake: LAZY_WAKE.load(Relaxed),
+        lazy_reactor: LAZY_REACTOR.load(Relaxed),
+        rewrite: REWRITE.load(Relaxed),
+    }
 }
 
 /// Fixes where descriptors go.

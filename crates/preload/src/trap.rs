@@ -82,13 +82,14 @@ pub struct Info {
     /// With SI_TKILL and SI_USER: the sender.
     pid: c_int,
     uid: c_int,
-    /// With SYS_SECCOMP: the call's number.
+    /// With SYS_SECCOMP: the call's number; with SI_TIMER: the low half of the timer's value.
     nr: c_int,
     arch: u32,
 }
 
 const SYS_SECCOMP: c_int = 1;
 const SI_TKILL: c_int = -6;
+const SI_TIMER: c_int = -2;
 
 /// Set in the second half of `fcntl(fd, F_GETFD, PROBE)`: asks whether our filter is installed.
 const PROBE: usize = 0x5072_6f62;
@@ -169,9 +170,12 @@ fn answer_io_uring(nr: i64, a: [usize; 6], uc: &mut libc::ucontext_t) -> isize {
     calls::io_uring(nr, a, &Caller { tid, mask: Some(*mask_of(uc) & !SIGSYS_BIT) })
 }
 
-/// Whether the engine sent this to one of its own threads. The program may send SIGSYS to its
-/// threads as well; the engine's are known by their names.
+/// Whether the engine sent this: its timers are known by their value. Or to one of its own threads: the program
+/// may send SIGSYS to its threads as well; the engine's are known by their names.
 fn is_interrupt(info: &Info) -> bool {
+    if info.code == SI_TIMER {
+        return info.nr as u32 == anyring_engine::PASS_MAGIC;
+    }
     if info.code != SI_TKILL || info.pid != sys::getpid() {
         return false;
     }

@@ -143,6 +143,39 @@ pub struct ProbeOp {
 /// The opcode works.
 pub const PROBE_SUPPORTED: u16 = 1;
 
+/// `struct io_uring_buf_reg`, 40 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BufReg {
+    /// Address of the ring, page-aligned; ignored with [`PBUF_RING_MMAP`].
+    pub addr: u64,
+    /// Entries, a power of two.
+    pub entries: u32,
+    /// Group.
+    pub group: u16,
+    /// [`PBUF_RING_MMAP`], [`PBUF_RING_INC`].
+    pub flags: u16,
+    /// Zero.
+    pub resv: [u64; 3],
+}
+/// The kernel allocates the ring; the program maps it.
+pub const PBUF_RING_MMAP: u16 = 1;
+/// Buffers are consumed in pieces.
+pub const PBUF_RING_INC: u16 = 2;
+
+/// `struct io_uring_buf_status`, 40 bytes.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BufStatus {
+    /// Group.
+    pub group: u32,
+    /// Out: the ring's head.
+    pub head: u32,
+    /// Zero.
+    pub resv: [u32; 8],
+}
+const _: () = assert!(size_of::<BufReg>() == 40 && size_of::<BufStatus>() == 40);
+
 /// `struct io_uring_restriction`, 16 bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]

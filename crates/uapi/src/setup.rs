@@ -166,6 +166,13 @@ pub const OFF_PARAM_REGION: u64 = 0x2000_0000;
 /// mmap offset of kernel-allocated buffer rings, group id << 16.
 pub const OFF_PBUF_RING: u64 = 0x8000_0000;
 
+/// The group whose buffer ring an mmap offset names.
+pub fn pbuf_group(offset: u64) -> Option<u16> {
+    const KIND: u64 = 0xf800_0000;
+    const SHIFT: u32 = 16;
+    (offset & KIND == OFF_PBUF_RING).then_some(((offset & !KIND) >> SHIFT) as u16)
+}
+
 /// SQ flag: the SQPOLL thread sleeps.
 pub const SQ_NEED_WAKEUP: u32 = 1;
 /// SQ flag: CQEs wait in the overflow list.

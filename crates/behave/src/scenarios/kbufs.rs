@@ -24,11 +24,13 @@ pub const SCENARIOS: &[Scenario] = &[
 
 const MULTISHOT: u16 = 2;
 
-fn provide(addr: usize, len: u32, n: i32, first: u64, group: u16) -> Q {
+/// PROVIDE_BUFFERS.
+pub fn provide(addr: usize, len: u32, n: i32, first: u64, group: u16) -> Q {
     q(op::PROVIDE_BUFFERS).fd(n).addr(addr).len(len).off(first).buf(group).ud(99)
 }
 
-fn select(q: Q, group: u16) -> Q {
+/// With a buffer of `group`.
+pub fn select(q: Q, group: u16) -> Q {
     q.flags(BUFFER_SELECT).buf(group)
 }
 
@@ -222,7 +224,7 @@ fn recv_multishot_bad(cx: &mut Cx) {
 }
 
 /// A buffer ring of `entries` in the program's memory.
-struct PbufRing {
+pub struct PbufRing {
     base: *mut u8,
     entries: u16,
 }
@@ -233,10 +235,12 @@ fn buf_reg(addr: usize, entries: u32, group: u16, flags: u16) -> [u64; 5] {
 }
 
 const PBUF_MMAP: u16 = 1;
-const PBUF_INC: u16 = 2;
+/// Consumed in pieces.
+pub const PBUF_INC: u16 = 2;
 
 impl PbufRing {
-    fn register(r: &Ring, entries: u16, group: u16, flags: u16) -> PbufRing {
+    /// Registers one.
+    pub fn register(r: &Ring, entries: u16, group: u16, flags: u16) -> PbufRing {
         let base = sys::pages(4096);
         let v = r.reg(
             register::PBUF_RING,
@@ -250,7 +254,8 @@ impl PbufRing {
         // SAFETY: the tail overlays the first entry's last two bytes.
         unsafe { self.base.add(14).cast() }
     }
-    fn add(&self, addr: usize, len: u32, id: u16) {
+    /// Publishes a buffer.
+    pub fn add(&self, addr: usize, len: u32, id: u16) {
         // SAFETY: masked slot inside the page; the tail is ours to write.
         unsafe {
             let tail = self.tail().read_volatile();

@@ -16,12 +16,15 @@ mod link_timeouts;
 mod links;
 mod matrix;
 mod matrix_base;
+mod multishot;
 mod net;
 mod overflow;
 mod polls;
 mod regions;
+mod resize;
 mod resources;
 mod rw;
+mod sends;
 mod setup;
 mod splice;
 mod sqpoll;
@@ -45,6 +48,9 @@ const TOPICS: &[&[Scenario]] = &[
     issuer::SCENARIOS,
     eventfds::SCENARIOS,
     kbufs::SCENARIOS,
+    multishot::SCENARIOS,
+    sends::SCENARIOS,
+    resize::SCENARIOS,
     resources::SCENARIOS,
     rw::SCENARIOS,
     fs::SCENARIOS,

@@ -5,6 +5,7 @@
 
 use super::{nr, syscall};
 use crate::{Errno, PASS_MAGIC};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 const MAGIC: usize = PASS_MAGIC as usize;
 
@@ -29,8 +30,47 @@ impl OwnedFd {
     }
 }
 
+/// Numbers below this are tracked in [`PRIVATE`].
+const TRACKED: usize = 65536;
+
+/// Which numbers are the engine's own: a program that closes all it does not know is kept from them.
+static PRIVATE: [AtomicU64; TRACKED / 64] = [const { AtomicU64::new(0) }; TRACKED / 64];
+
+fn private_bit(fd: i32) -> Option<(&'static AtomicU64, u64)> {
+    let word = PRIVATE.get(usize::try_from(fd).ok()? / 64)?;
+    Some((word, 1 << (fd % 64)))
+}
+
+/// Whether a number is one of the engine's own.
+pub fn is_private(fd: i32) -> bool {
+    private_bit(fd).is_some_and(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0)
+}
+
+/// All of the engine's own numbers are forgotten, after a fork: `f` is called with each.
+pub fn take_private(mut f: impl FnMut(i32)) {
+    for (i, word) in PRIVATE.iter().enumerate() {
+        let mut bits = word.swap(0, Ordering::Relaxed);
+        while bits != 0 {
+            f((i * 64) as i32 + bits.trailing_zeros() as i32);
+            bits &= bits - 1;
+        }
+    }
+}
+
+impl OwnedFd {
+    /// Marks the number as one of the engine's own, for as long as it is owned.
+    pub fn mark_private(&self) {
+        if let Some((word, bit)) = private_bit(self.0) {
+            word.fetch_or(bit, Ordering::Relaxed);
+        }
+    }
+}
+
 impl Drop for OwnedFd {
     fn drop(&mut self) {
+        if let Some((word, bit)) = private_bit(self.0) {
+            word.fetch_and(!bit, Ordering::Relaxed);
+        }
         let _ = close(self.0);
     }
 }
@@ -128,6 +168,10 @@ impl Stat {
     pub fn is_regular(self) -> bool {
         self.is(nr::S_IFREG)
     }
+    /// Directory.
+    pub fn is_directory(self) -> bool {
+        self.is(nr::S_IFDIR)
+    }
     /// Socket.
     pub fn is_socket(self) -> bool {
         self.is(nr::S_IFSOCK)
@@ -188,22 +232,8 @@ pub fn same_file(a: i32, b: i32) -> bool {
     let pid = super::thread::getpid() as usize;
     const KCMP_FILE: usize = 0;
     // SAFETY: integer arguments only.
-    matches!(
-        unsafe { syscall(nr::__NR_kcmp, [pid, pid, KCMP_FILE, a as usize, b as usize, 0]) },
-        Ok(0)
-    )
-}
-
-/// Closes all descriptors of a range, both ends included.
-pub fn close_range(first: i32, last: i32) {
-    // SAFETY: integer arguments only; the range is the caller's.
-    let done =
-        unsafe { syscall(nr::__NR_close_range, [first as usize, last as usize, 0, 0, 0, 0]) };
-    if done.is_err() {
-        for number in first..=last {
-            let _ = close(number);
-        }
-    }
+    let order = unsafe { syscall(nr::__NR_kcmp, [pid, pid, KCMP_FILE, a as usize, b as usize, 0]) };
+    order == Ok(0)
 }
 
 /// Whether a descriptor is an eventfd; EBADF if it is not open.

@@ -28,8 +28,8 @@ impl Shared {
     pub fn addr(&self) -> usize {
         self.addr
     }
-    /// Bytes.
-    pub fn len(&self) -> usize {
+    /// Bytes, a whole number of pages.
+    pub fn bytes(&self) -> usize {
         self.len
     }
     /// A second mapping of the same pages for the program, as `mmap(2)` of the descriptor would give: `addr` is

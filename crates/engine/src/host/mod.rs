@@ -9,6 +9,7 @@
 pub mod creds;
 pub mod fd;
 pub mod futex;
+pub mod guard;
 pub mod mem;
 pub mod poll;
 mod raw;

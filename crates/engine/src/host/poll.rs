@@ -16,6 +16,8 @@ pub struct Event {
 
 /// Readable.
 pub const IN: u32 = 0x1;
+/// Urgent data.
+pub const PRI: u32 = 0x2;
 /// Writable.
 pub const OUT: u32 = 0x4;
 /// Error, always watched.
@@ -49,6 +51,13 @@ fn ctl(epfd: i32, op: u32, fd: i32, events: u32, token: u64) -> Result<(), Errno
 /// Adds a registration.
 pub fn add(epfd: i32, fd: i32, events: u32, token: u64) -> Result<(), Errno> {
     ctl(epfd, nr::EPOLL_CTL_ADD, fd, events, token)
+}
+/// Adds one, or changes it if it is there.
+pub fn add_or_modify(epfd: i32, fd: i32, events: u32, token: u64) -> Result<(), Errno> {
+    match add(epfd, fd, events, token) {
+        Err(Errno::EXIST) => modify(epfd, fd, events, token),
+        other => other,
+    }
 }
 /// Changes one.
 pub fn modify(epfd: i32, fd: i32, events: u32, token: u64) -> Result<(), Errno> {

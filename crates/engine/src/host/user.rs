@@ -29,6 +29,7 @@ pod!(anyring_uapi::register::CloneBuffers, anyring_uapi::register::MemRegionReg)
 pod!(anyring_uapi::register::RegionDesc, anyring_uapi::enter::RegWait);
 pod!(anyring_uapi::register::RsrcRegister, anyring_uapi::register::RsrcUpdate2);
 pod!(anyring_uapi::register::Restriction, anyring_uapi::register::SyncCancel);
+pod!(anyring_uapi::register::BufReg, anyring_uapi::register::BufStatus);
 pod!(anyring_uapi::register::Probe, anyring_uapi::register::ProbeOp);
 // SAFETY: an array of such values is such a value.
 unsafe impl<T: Pod, const N: usize> Pod for [T; N] {}

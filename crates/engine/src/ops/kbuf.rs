@@ -56,8 +56,10 @@ fn prep_provide(sqe: &Sqe) -> Result<Op, Errno> {
 
 fn issue_provide(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     let Op::Provide(p) = &req.op else { return Issue::err(Errno::INVAL) };
-    ctx.with_state(|st| st.groups.provide(p.group, p.addr, p.len, p.count, p.first));
-    Issue::Done(0, 0)
+    match ctx.with_state(|st| st.groups.provide(p.group, p.addr, p.len, p.count, p.first)) {
+        Ok(()) => Issue::Done(0, 0),
+        Err(e) => Issue::err(e),
+    }
 }
 
 fn prep_remove(sqe: &Sqe) -> Result<Op, Errno> {

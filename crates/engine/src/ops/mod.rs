@@ -12,12 +12,14 @@ pub mod fd_install;
 pub mod files_update;
 pub mod futex;
 pub mod kbuf;
+pub mod msg_ring;
 pub mod net;
 pub mod nop;
 pub mod open;
 pub mod path;
 pub mod pipe;
 pub mod poll;
+pub mod read_multishot;
 pub mod rw;
 pub mod splice;
 pub mod sync;
@@ -69,11 +71,34 @@ pub enum Op {
     FilesUpdate(files_update::Update),
     Provide(kbuf::Provide),
     Remove(kbuf::Remove),
+    MsgRing(msg_ring::Message),
+    Command(net::command::Command),
     Poll(poll::Add),
     PollRemove(poll::Remove),
     Timeout(timeout::Timeout),
     TimeoutRemove(timeout::Remove),
     Cancel(cancel::Cancel),
+}
+
+impl Op {
+    /// Posts CQEs until it ends. A multishot poll or timeout is its own affair and not meant.
+    pub fn is_multishot(&self) -> bool {
+        match self {
+            Op::Accept(accept) => accept.multishot,
+            Op::Transfer(transfer) => transfer.multishot(),
+            Op::Msg(msg) => msg.multishot(),
+            Op::Rw(rw) => rw.multishot(),
+            _ => false,
+        }
+    }
+    /// Waits for room rather than for data.
+    pub fn sends(&self) -> bool {
+        match self {
+            Op::Transfer(transfer) => transfer.sends(),
+            Op::Msg(msg) => msg.sends(),
+            _ => false,
+        }
+    }
 }
 
 /// What an attempt came to.
@@ -83,6 +108,12 @@ pub enum Issue {
     Done(i32, u32),
     /// Wait until the file reports one of these poll events, then issue again.
     Poll(u32),
+    /// A multishot request has a result that is not its last: to be posted, then issue again.
+    More(i32, u32),
+    /// As `More`, but the file is known to be empty: wait for these events then.
+    MoreThenPoll(i32, u32, u32),
+    /// Others get a turn; then, at once if the file is still ready for these events, issue again.
+    Yield(u32),
     /// Issue again in a worker.
     Worker,
     /// A poll request: wait for its events.
@@ -237,6 +268,16 @@ impl Ctx<'_> {
             // SAFETY: vouched for by the caller.
             None => unsafe { host::syscall(nr, args) },
         }
+    }
+
+    /// A system call that has no non-blocking form, where it must not wait: see [`host::guard`].
+    ///
+    /// # Safety
+    /// As for [`host::syscall`].
+    pub unsafe fn bounded_call(&self, nr: host::Nr, args: [usize; 6]) -> Result<usize, Errno> {
+        let engine = self.ring.engine.upgrade().ok_or(Errno::BADFD)?;
+        // SAFETY: vouched for by the caller.
+        unsafe { engine.guards.call(engine.config.interrupt_signal, nr, args) }
     }
 
     /// Runs `f` on the ring's state, taking its lock in a worker.

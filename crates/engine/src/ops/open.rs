@@ -164,7 +164,7 @@ pub fn install(ctx: &mut Ctx<'_>, fresh: OwnedFd, slot: u32) -> Result<i32, Errn
             let Some(free) = st.files.free_slot() else { return (Err(Errno::NFILE), None) };
             return (Ok(free as i32), st.files.set(free, Some(file)));
         }
-        if slot - 1 >= st.files.len() {
+        if slot > st.files.len() {
             return (Err(Errno::INVAL), None);
         }
         (Ok(0), st.files.set(slot - 1, Some(file)))
@@ -198,7 +198,7 @@ fn close_slot(ctx: &mut Ctx<'_>, slot: u32) -> Issue {
         if !st.files.exists() {
             return Err(Errno::NXIO);
         }
-        if slot - 1 >= st.files.len() {
+        if slot > st.files.len() {
             return Err(Errno::INVAL);
         }
         st.files.set(slot - 1, None).ok_or(Errno::BADF)

@@ -8,6 +8,7 @@ use crate::host::rw::Iovec;
 use crate::host::{self, fd, nr, poll, user};
 use crate::limits::{IOV_MAX, RW_BYTES_MAX};
 use crate::registered::buffers::FixedBuffer;
+use crate::registered::groups::Take;
 use crate::req::Req;
 use crate::Errno;
 use anyring_uapi::setup::IOPOLL;
@@ -16,6 +17,10 @@ use std::sync::Arc;
 
 const RWF_HIPRI: u32 = 0x1;
 const RWF_NOWAIT: u32 = 0x8;
+/// Drop the pages afterwards.
+const RWF_DONTCACHE: u32 = 0x80;
+/// No SIGPIPE; any file takes it.
+const RWF_NOSIGNAL: u32 = 0x100;
 /// Flags that every filesystem takes: HIPRI, DSYNC, SYNC, NOWAIT, APPEND, NOAPPEND.
 const RWF_KNOWN: u32 = 0x3f;
 
@@ -45,6 +50,17 @@ pub struct Rw {
     buffer: Option<Arc<FixedBuffer>>,
     /// Protection information was asked for, which no file here has.
     attributes: bool,
+    /// Posts CQEs until it ends.
+    pub multishot: bool,
+    /// A multishot has posted since it last waited.
+    pub posted: bool,
+}
+
+impl Rw {
+    /// Posts CQEs until it ends.
+    pub fn multishot(&self) -> bool {
+        self.multishot
+    }
 }
 
 /// The priority classes that Linux knows; a level (the low three bits) needs a class, hints do not.
@@ -67,14 +83,17 @@ fn check_attributes(sqe: &Sqe) -> Result<bool, Errno> {
 fn prep(sqe: &Sqe, write: bool, memory: Memory) -> Result<Op, Errno> {
     check_ioprio(sqe.ioprio)?;
     let attributes = check_attributes(sqe)?;
+    let (offset, flags) = (sqe.off as i64, sqe.op_flags);
     Ok(Op::Rw(Rw {
         write,
         memory,
-        offset: sqe.off as i64,
-        flags: sqe.op_flags,
+        offset,
+        flags,
         done: 0,
         buffer: None,
         attributes,
+        multishot: false,
+        posted: false,
     }))
 }
 
@@ -108,7 +127,8 @@ fn many(sqe: &Sqe) -> Result<Memory, Errno> {
     Ok(Memory::Many(vecs))
 }
 
-fn prep_read(sqe: &Sqe) -> Result<Op, Errno> {
+/// READ.
+pub fn prep_read(sqe: &Sqe) -> Result<Op, Errno> {
     prep(sqe, false, one(sqe))
 }
 fn prep_write(sqe: &Sqe) -> Result<Op, Errno> {
@@ -181,7 +201,10 @@ fn choose_buffer(req: &mut Req, ctx: &mut Ctx<'_>, max: usize) -> Result<Option<
         Some(buf) => buf,
         None => {
             let group = req.buf;
-            let buf = ctx.with_state(|st| st.groups.select(group, max))?;
+            // What cannot wait for readiness keeps its buffer from here on.
+            let keeps = ctx.may_block() || is_on_disk(req.file.raw());
+            let take = if keeps { Take::Hold } else { Take::Peek };
+            let buf = ctx.with_state(|st| st.groups.select(group, max, take))?;
             req.selected = Some(buf);
             buf
         }
@@ -189,11 +212,17 @@ fn choose_buffer(req: &mut Req, ctx: &mut Ctx<'_>, max: usize) -> Result<Option<
     Ok(Some(Iovec { base: buf.addr, len: buf.len }))
 }
 
-/// Puts an unused buffer back before the request waits for its file.
+/// Puts an unused buffer back before the request waits for its file, if it can be put back.
 pub fn return_buffer(req: &mut Req, ctx: &mut Ctx<'_>) {
     if let Some(buf) = req.selected.take() {
-        ctx.with_state(|st| st.groups.put_back(buf));
+        if !ctx.with_state(|st| st.groups.put_back(buf)) {
+            req.selected = Some(buf);
+        }
     }
+}
+
+fn is_on_disk(file: i32) -> bool {
+    fd::stat(file).is_ok_and(|s| s.is_regular() || s.is_block())
 }
 
 /// Holds the registered buffer that a fixed transfer names; EFAULT for none, for a range outside, or an empty vector.
@@ -213,7 +242,8 @@ fn hold_buffer(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<(), Errno> {
     Ok(())
 }
 
-fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
+/// One attempt.
+pub fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     match try_issue(req, ctx) {
         Ok(issue) => issue,
         Err(e) => Issue::err(e),
@@ -222,6 +252,7 @@ fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
 
 fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
     let status = fd::status_flags(req.file.raw())?;
+    hold_buffer(req, ctx)?;
     let Op::Rw(rw) = &req.op else { return Err(Errno::INVAL) };
     const WRONG_MODE: [u32; 2] = [nr::O_WRONLY, nr::O_RDONLY];
     if status & nr::O_ACCMODE == WRONG_MODE[usize::from(rw.write)] {
@@ -230,12 +261,14 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
     if rw.attributes || rw.offset < -1 {
         return Err(Errno::INVAL);
     }
-    if rw.flags & RWF_HIPRI != 0 && !ctx.ring.has(IOPOLL) {
-        return Err(Errno::INVAL);
-    }
     let max = rw.memory.total();
+    let empty = max == 0 && req.flags & sqe::BUFFER_SELECT == 0;
+    if empty && rw.flags & !(RWF_KNOWN | RWF_DONTCACHE | RWF_NOSIGNAL) != 0 {
+        // The system call does not look at the flags of an empty transfer; the ring does.
+        return Err(Errno::OPNOTSUPP);
+    }
     let user_nowait = rw.flags & RWF_NOWAIT != 0;
-    hold_buffer(req, ctx)?;
+    let hipri = rw.flags & RWF_HIPRI != 0 && !ctx.ring.has(IOPOLL);
     let direct = status & nr::O_DIRECT != 0;
     if ctx.ring.has(IOPOLL) && !direct {
         // Only direct transfers can be polled for.
@@ -246,6 +279,9 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
         return Ok(Issue::Worker);
     }
     let chosen = choose_buffer(req, ctx, max)?;
+    if hipri {
+        return Err(Errno::INVAL);
+    }
     let outcome = if ctx.may_block() {
         blocking(req, ctx, chosen, status)
     } else {
@@ -287,6 +323,25 @@ fn transfer(req: &Req, ctx: &Ctx<'_>, chosen: Option<Iovec>, extra: u32) -> Resu
         [req.file.raw() as usize, vecs, count, offset as usize, 0, (rw.flags | extra) as usize];
     // SAFETY: the vectors are the engine's own; what they point to is the program's, which the kernel checks.
     unsafe { ctx.call(number, args) }
+}
+
+/// A read that is not to wait, of a file without a non-blocking form that reported readiness.
+pub fn bounded(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
+    let chosen = match choose_buffer(req, ctx, 0) {
+        Ok(chosen) => chosen.unwrap_or_default(),
+        Err(e) => return Issue::err(e),
+    };
+    let args = [req.file.raw() as usize, &raw const chosen as usize, 1, usize::MAX, 0, 0];
+    // SAFETY: the vector is a local; what it points to is the program's, which the kernel checks.
+    match unsafe { ctx.bounded_call(nr::__NR_preadv2, args) } {
+        Ok(0) => Issue::Done(0, 0),
+        Ok(n) => Issue::More(n as i32, 0),
+        Err(Errno::INTR | Errno::AGAIN) => {
+            return_buffer(req, ctx);
+            Issue::Poll(readiness(req))
+        }
+        Err(e) => Issue::err(e),
+    }
 }
 
 /// Bytes asked for in all.
@@ -355,6 +410,11 @@ fn refused_nowait(req: &Req) -> Issue {
 /// Regular files go on until all is done; others end with the first result.
 fn after_partial(req: &mut Req, n: usize) -> Issue {
     let total = done(req) + n;
+    if wanted(req) == 0 && readiness(req) == poll::IN && fd::is_eventfd(req.file.raw()) == Ok(true)
+    {
+        // The system call answers a read of nothing by itself; the ring asks the file.
+        return Issue::err(Errno::INVAL);
+    }
     if n == 0 || total >= wanted(req) {
         return finish(req, total);
     }
@@ -383,6 +443,10 @@ fn no_such_form(req: &mut Req, ctx: &mut Ctx<'_>, chosen: Option<Iovec>, status:
     };
     if stat.is_regular() || stat.is_block() {
         return Issue::Worker;
+    }
+    if matches!(&req.op, Op::Rw(rw) if rw.flags & !(RWF_KNOWN | RWF_NOSIGNAL) != 0) {
+        // It was one of the program's own flags that the file refused.
+        return Issue::err(Errno::OPNOTSUPP);
     }
     if stat.is_memory_device() || status & nr::O_NONBLOCK != 0 {
         return match transfer(req, ctx, chosen, 0) {
@@ -418,7 +482,7 @@ fn blocking(req: &mut Req, ctx: &mut Ctx<'_>, chosen: Option<Iovec>, status: u32
                     rw.done = total;
                 }
             }
-            Err(Errno::AGAIN) if !on_disk && status & nr::O_NONBLOCK != 0 => {
+            Err(Errno::AGAIN) if !on_disk && status & nr::O_NONBLOCK != 0 && !req.stubborn => {
                 return Issue::Poll(readiness(req))
             }
             Err(_) if done(req) > 0 => {

@@ -1,8 +1,8 @@
 //! The table of operations, in the order of their numbers.
 
 use super::{
-    cancel, epoll, fd_install, files_update, futex, kbuf, net, nop, open, path, pipe, poll, rw,
-    splice, sync, timeout, waitid, xattr,
+    cancel, epoll, fd_install, files_update, futex, kbuf, msg_ring, net, nop, open, path, pipe,
+    poll, read_multishot, rw, splice, sync, timeout, waitid, xattr,
 };
 use super::{OpDef, Support};
 use anyring_uapi::op;
@@ -49,16 +49,16 @@ pub static OPS: [OpDef; op::COUNT] = [
     path::MKDIRAT,
     path::SYMLINKAT,
     path::LINKAT,
-    OpDef::unsupported("MSG_RING", op::MSG_RING),
+    msg_ring::MSG_RING,
     xattr::FSETXATTR,
     xattr::SETXATTR,
     xattr::FGETXATTR,
     xattr::GETXATTR,
     net::SOCKET,
-    OpDef::unsupported("URING_CMD", op::URING_CMD),
-    OpDef::unsupported("SEND_ZC", op::SEND_ZC),
-    OpDef::unsupported("SENDMSG_ZC", op::SENDMSG_ZC),
-    OpDef::unsupported("READ_MULTISHOT", op::READ_MULTISHOT),
+    net::command::URING_CMD,
+    net::SEND_ZC,
+    net::SENDMSG_ZC,
+    read_multishot::READ_MULTISHOT,
     waitid::WAITID,
     futex::FUTEX_WAIT,
     futex::FUTEX_WAKE,

@@ -4,15 +4,15 @@ use super::Call;
 use crate::host::time::{self, Clock};
 use crate::host::{thread, user};
 use crate::ops::cancel::check_flags;
-use crate::ops::table;
+use crate::ops::{msg_ring, table, Op};
 use crate::registered::creds::Creds;
 use crate::ring::cancel::{Criteria, FD, FD_FIXED};
 use crate::ring::cq::EventFd;
 use crate::ring::setup::FEATURES;
-use crate::Errno;
+use crate::{Errno, Inner};
 use anyring_uapi::register::{self, Probe, ProbeOp, Restriction, SyncCancel, PROBE_SUPPORTED};
 use anyring_uapi::setup::SINGLE_ISSUER;
-use anyring_uapi::{enter, op, setup, sqe};
+use anyring_uapi::{enter, op, setup, sqe, Sqe};
 
 /// IORING_REGISTER_EVENTFD and its async form. EBUSY the second time, EINVAL for another kind of file.
 pub fn eventfd(call: &Call<'_>, async_only: bool) -> Result<u32, Errno> {
@@ -101,7 +101,7 @@ pub fn enable(call: &Call<'_>) -> Result<u32, Errno> {
     if st.enabled {
         return Err(Errno::BADFD);
     }
-    st.enabled = true;
+    call.ring.enable(&mut st);
     st.restrictions.activate();
     if call.ring.has(SINGLE_ISSUER) {
         st.owner = Some(call.caller.tid);
@@ -223,6 +223,22 @@ pub fn sync_cancel(call: &Call<'_>) -> Result<u32, Errno> {
     }
     drop(slot);
     Ok(0)
+}
+
+/// IORING_REGISTER_SEND_MSG_RING: a data message from a program without a ring of its own. `arg` is a MSG_RING SQE.
+pub fn send_msg_ring(engine: &Inner, arg: usize, nr: u32) -> Result<u32, Errno> {
+    if arg == 0 || nr != 1 {
+        return Err(Errno::INVAL);
+    }
+    let request: Sqe = user::read(arg)?;
+    if request.flags != 0 || request.opcode != op::MSG_RING {
+        return Err(Errno::INVAL);
+    }
+    let Op::MsgRing(message) = msg_ring::prep(&request)? else { return Err(Errno::INVAL) };
+    if !message.is_data() {
+        return Err(Errno::INVAL);
+    }
+    message.send_data(&msg_ring::target(engine, request.fd)?).map(|()| 0)
 }
 
 fn deadline(arg: &SyncCancel) -> Option<u64> {

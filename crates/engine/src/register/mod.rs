@@ -4,7 +4,9 @@ pub mod buffers;
 pub mod clone;
 pub mod files;
 pub mod misc;
+pub mod pbuf;
 pub mod region;
+pub mod resize;
 pub mod ring_fds;
 
 use crate::engine::Inner;
@@ -43,7 +45,11 @@ pub fn register(
         return Err(Errno::INVAL);
     }
     if fd == u32::MAX {
-        return if opcode == QUERY { misc::query(arg, nr) } else { Err(Errno::INVAL) };
+        return match opcode {
+            QUERY => misc::query(arg, nr),
+            SEND_MSG_RING => misc::send_msg_ring(engine, arg, nr),
+            _ => Err(Errno::INVAL),
+        };
     }
     let ring = if by_index {
         ring_fds::find(engine, caller, fd)?
@@ -90,7 +96,11 @@ fn dispatch(call: &Call<'_>, opcode: u32) -> Result<u32, Errno> {
         RING_FDS => ring_fds::register(call),
         UNREGISTER_RING_FDS => ring_fds::unregister(call),
         SYNC_CANCEL => misc::sync_cancel(call),
+        PBUF_RING => pbuf::register(call),
+        UNREGISTER_PBUF_RING => pbuf::unregister(call),
+        PBUF_STATUS => pbuf::status(call),
         NAPI | UNREGISTER_NAPI => misc::napi(call, opcode),
+        RESIZE_RINGS => resize::resize(call),
         CLOCK => misc::clock(call),
         CLONE_BUFFERS => clone::clone_buffers(call),
         MEM_REGION => region::register(call),

@@ -1,5 +1,6 @@
 //! Resources that a program registers with a ring.
 
+pub mod buf_ring;
 pub mod buffers;
 pub mod creds;
 pub mod files;

@@ -1,11 +1,11 @@
 //! Completion: the CQE, the link timeout, the chain, and requests held back behind a drain.
 
-use super::cq::Kind;
+use super::cq::{Entry, Kind};
 use super::pending::Pending;
 use super::state::{State, TaskWork};
 use super::Ring;
 use crate::host::poll as epoll;
-use crate::limits::EVENTS_BATCH;
+use crate::limits::{EVENTS_BATCH, YIELD_ROUNDS};
 use crate::ops::Op;
 use crate::req::{Req, Via};
 use crate::task::Task;
@@ -14,6 +14,11 @@ use anyring_uapi::sqe::{CQE_SKIP_SUCCESS, IO_DRAIN};
 use anyring_uapi::{cqe, op, setup, Cqe};
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
+
+/// A read that finds the end has used its buffer; a receive, or a multishot, gives it back.
+fn keeps_buffer_at_end(op: &Op) -> bool {
+    matches!(op, Op::Rw(rw) if !rw.multishot)
+}
 
 impl Ring {
     /// Ends a request that the caller owns.
@@ -30,10 +35,21 @@ impl Ring {
         self.retire(st, &mut req);
     }
 
+    /// Posts a CQE that is not the request's last, if the ring has room for it.
+    pub fn post_shot(&self, st: &mut State, req: &Req, res: i32, flags: u32) -> bool {
+        let cqe = Cqe { user_data: req.user_data, res, flags: flags | cqe::F_MORE };
+        let posted =
+            self.cq.lock().try_post(&self.mem, Entry { cqe, ..Entry::default() }, Kind::Normal);
+        st.counts[req.def.code as usize].posted += u64::from(posted);
+        posted
+    }
+
     /// A provided buffer is named in the CQE if it was used, and goes back if not.
-    fn put_buffer_away(&self, st: &mut State, req: &mut Req, res: i32) -> u32 {
+    pub fn put_buffer_away(&self, st: &mut State, req: &mut Req, res: i32) -> u32 {
         match req.selected.take() {
-            Some(buf) if res > 0 => (buf.id as u32) << cqe::BUFFER_SHIFT | cqe::F_BUFFER,
+            Some(buf) if res > 0 || (res == 0 && keeps_buffer_at_end(&req.op)) => {
+                st.groups.used(buf, res as usize)
+            }
             Some(buf) => {
                 st.groups.put_back(buf);
                 0
@@ -50,8 +66,17 @@ impl Ring {
             (op::TIMEOUT, _) => Kind::Timeout,
             _ => Kind::Normal,
         };
-        let cqe = Cqe { user_data: req.user_data, res, flags };
         let from_worker = req.via != Via::Inline;
+        if let Some(usage) = req.notification {
+            // The cancelled rest of a chain does not announce what follows.
+            let more = if req.started { cqe::F_MORE } else { 0 };
+            let result = Cqe { user_data: req.user_data, res, flags: flags | more };
+            self.post(result, kind, from_worker);
+            st.counts[req.def.code as usize].posted += 1;
+            let notification = Cqe { user_data: req.user_data, res: usage, flags: cqe::F_NOTIF };
+            return self.post(notification, kind, from_worker);
+        }
+        let cqe = Cqe { user_data: req.user_data, res, flags };
         if let Op::Nop(nop) = &req.op {
             if let Some(extra) = nop.extra {
                 let large = self.has(setup::CQE_MIXED);
@@ -122,6 +147,7 @@ impl Ring {
         if !self.tw_pending.load(Ordering::Acquire) {
             return;
         }
+        self.empty_inbox(st);
         let mut left = limit.unwrap_or(usize::MAX);
         while left > 0 {
             let Some(work) = st.tw.pop_front() else { break };
@@ -145,6 +171,10 @@ impl Ring {
         }
         if st.tw.is_empty() {
             self.tw_pending.store(false, Ordering::Release);
+            // What came in since is not overlooked: its sender sets the hint after filling the inbox.
+            if !self.inbox.lock().is_empty() {
+                self.tw_pending.store(true, Ordering::Release);
+            }
             self.mem.clear_sq_flags(setup::SQ_TASKRUN);
         }
     }
@@ -152,6 +182,7 @@ impl Ring {
     /// Ends a turn in which requests completed: counted timeouts, task work (all of it, unless only the owner may run
     /// it), then one round of signals and wake-ups.
     pub fn finish_turn(self: &Arc<Ring>, st: &mut State) {
+        let mut rounds = 0;
         loop {
             if !self.defers() {
                 self.run_task_work(st, None);
@@ -159,10 +190,18 @@ impl Ring {
             if !st.timers.counted.is_empty() {
                 self.complete_counted(st);
             }
-            if core::mem::take(&mut st.fresh_multishot) && !self.defers() {
+            if st.fresh_multishot && self.defers() {
+                st.fresh_multishot = false;
+            }
+            if st.fresh_multishot && rounds < YIELD_ROUNDS {
+                st.fresh_multishot = false;
+                rounds += 1;
                 self.poll_now(st, EVENTS_BATCH);
             }
-            if self.defers() || st.tw.is_empty() {
+            if self.defers()
+                || (st.tw.is_empty() && (!st.fresh_multishot || rounds >= YIELD_ROUNDS))
+            {
+                st.fresh_multishot = false;
                 break;
             }
         }
@@ -226,9 +265,11 @@ impl Ring {
         if !matches!(st.pending.get(key), Some(Pending::Poll(_))) {
             return None;
         }
-        let Some(Pending::Poll(arm)) = st.pending.take(key) else { return None };
-        if let Some(ep) = self.existing_epfd() {
-            let _ = epoll::remove(ep, arm.fd());
+        let Some(Pending::Poll(mut arm)) = st.pending.take(key) else { return None };
+        match self.existing_epfd() {
+            Some(ep) if arm.standing.is_some() => self.leave_standing(st, &mut arm, ep),
+            Some(ep) => drop(epoll::remove(ep, arm.fd())),
+            None => {}
         }
         self.disarm();
         Some(arm)

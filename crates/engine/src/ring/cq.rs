@@ -100,6 +100,10 @@ impl Cq {
         }
     }
 
+    /// The ring was resized; what was in the backlog may fit now.
+    pub fn resize(&mut self, entries: u32) {
+        self.entries = entries;
+    }
     /// The tail.
     pub fn tail(&self) -> u32 {
         self.tail
@@ -234,6 +238,10 @@ impl Cq {
         if let Some(i) = self.sleepers.iter().position(|t| *t == target) {
             self.sleepers.swap_remove(i);
         }
+    }
+    /// Those that were registered are gone without a word.
+    pub fn forget_sleepers(&mut self) {
+        self.sleepers.clear();
     }
     /// Somebody sleeps.
     pub fn has_sleepers(&self) -> bool {

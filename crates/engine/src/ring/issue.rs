@@ -3,7 +3,9 @@
 use super::pending::{Pending, TimerKind};
 use super::state::State;
 use super::Ring;
-use crate::host::fd;
+use crate::host::thread;
+use crate::host::{fd, poll};
+use crate::limits::SHOTS_MAX;
 use crate::ops::{Ctx, FileUse, Issue, Op};
 use crate::req::{FileRef, Key, Req, Via};
 use crate::task::Task;
@@ -14,11 +16,12 @@ use std::sync::Arc;
 
 /// Attempts after readiness was reported before a request goes to a worker: a file may
 /// report readiness that its non-blocking form does not see.
-const SPURIOUS_MAX: u32 = 8;
+const SPURIOUS_MAX: u32 = 32;
 
 impl Ring {
     /// Starts a request whose turn has come.
     pub fn start(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, mut req: Box<Req>) {
+        req.started = true;
         if let Some(res) = req.early {
             return self.complete(st, req, res, 0);
         }
@@ -30,9 +33,41 @@ impl Ring {
         self.settle(st, task, req, outcome);
     }
 
-    /// One non-blocking attempt.
+    /// A non-blocking attempt; a multishot request goes on until it has to wait, or to let others have a turn.
     pub fn attempt(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, req: &mut Req) -> Issue {
-        (req.def.issue)(req, &mut Ctx { ring: self, st: Some(st), blocking: None, task })
+        for _ in 0..SHOTS_MAX {
+            match (req.def.issue)(req, &mut Ctx { ring: self, st: Some(st), blocking: None, task })
+            {
+                Issue::More(res, flags) => {
+                    if let Err(last) = self.post_more(st, req, res, flags) {
+                        return last;
+                    }
+                }
+                Issue::Done(res, flags) if res == Errno::PIPE.res() && req.has(sqe::ASYNC) => {
+                    // From a worker, where such a request belongs, no SIGPIPE reaches the program.
+                    thread::take_back_sigpipe();
+                    return Issue::Done(res, flags);
+                }
+                Issue::MoreThenPoll(res, flags, events) => {
+                    return match self.post_more(st, req, res, flags) {
+                        Ok(()) => Issue::Poll(events),
+                        Err(last) => last,
+                    };
+                }
+                outcome => return outcome,
+            }
+        }
+        Issue::Yield(if req.op.sends() { poll::OUT } else { poll::IN })
+    }
+
+    /// Posts a result that is not the last; without room it is, and its CQE goes to the backlog.
+    fn post_more(&self, st: &mut State, req: &mut Req, res: i32, flags: u32) -> Result<(), Issue> {
+        let flags = flags | self.put_buffer_away(st, req, res);
+        if self.post_shot(st, req, res, flags) {
+            Ok(())
+        } else {
+            Err(Issue::Done(res, flags))
+        }
     }
 
     /// Acts on an attempt's outcome.
@@ -46,6 +81,14 @@ impl Ring {
         match outcome {
             Issue::Done(res, flags) => self.complete(st, req, res, flags),
             Issue::Poll(events) => self.arm_retry(st, task, req, events),
+            Issue::Yield(events) => {
+                self.arm_retry(st, task, req, events);
+                st.fresh_multishot |= !self.defers();
+            }
+            // Only `attempt` issues what may post more.
+            Issue::More(..) | Issue::MoreThenPoll(..) => {
+                self.complete(st, req, Errno::INVAL.res(), 0)
+            }
             Issue::Worker => self.send_to_worker(st, task, req),
             Issue::ArmPoll => self.arm_poll_request(st, req),
             Issue::ArmFutex => self.arm_futex(st, task, req),
@@ -88,7 +131,7 @@ impl Ring {
     /// Whether the inline attempt is skipped.
     fn wants_worker(&self, req: &Req) -> bool {
         let def = req.def;
-        if def.on_ring {
+        if def.on_ring || req.multishot {
             return false;
         }
         if def.always_async || req.creds.is_some() {
@@ -157,7 +200,7 @@ impl Ring {
             self.retarget_link_timeout(st, timer, key);
             return;
         }
-        if !req.next.as_ref().is_some_and(|n| n.def.code == op::LINK_TIMEOUT) {
+        if req.next.as_ref().is_none_or(|n| n.def.code != op::LINK_TIMEOUT) {
             return;
         }
         let Some(mut timeout) = req.next.take() else { return };
@@ -174,14 +217,10 @@ impl Ring {
         tries: u32,
     ) -> Issue {
         req.via = Via::Polled;
-        if tries > SPURIOUS_MAX && !self.is_socket_like(req) {
+        if tries > SPURIOUS_MAX && !req.multishot {
+            req.stubborn = true;
             return Issue::Worker;
         }
         self.attempt(st, task, req)
-    }
-
-    /// Sockets and pipes always have a non-blocking form.
-    fn is_socket_like(&self, req: &Req) -> bool {
-        fd::stat(req.file.raw()).is_ok_and(|s| s.is_socket() || s.is_fifo())
     }
 }

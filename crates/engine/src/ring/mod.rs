@@ -10,15 +10,18 @@ pub mod complete;
 pub mod cq;
 pub mod enter;
 pub mod futex;
+pub mod inbox;
 pub mod issue;
 pub mod pending;
 pub mod poll;
 pub mod setup;
 pub mod shared;
+pub mod standing;
 pub mod state;
 pub mod submit;
 pub mod timeout;
 pub mod timers;
+pub mod visitors;
 pub mod wait;
 
 use crate::engine::Inner;
@@ -43,6 +46,9 @@ pub const TOKEN_WAKE: u64 = 0;
 /// Token of the timer descriptor.
 pub const TOKEN_TIMER: u64 = 1;
 
+/// In place of a descriptor number: never again.
+const CLOSED: i32 = -2;
+
 /// See the module's description.
 pub struct Ring {
     /// Unique in the process.
@@ -62,15 +68,24 @@ pub struct Ring {
     /// Submits for the program, with SQPOLL.
     pub sqpoll: Lock<Option<Arc<SqPoll>>>,
     /// The engine's duplicate of the ring's eventfd: wakes sleepers, and shows readiness.
-    pub efd: OwnedFd,
+    efd: AtomicI32,
     /// Open descriptors of the program (dups), and registered ring indices.
     pub refs: AtomicU32,
     /// Requests that wait for readiness or a timer: somebody has to look after them.
     pub armed: AtomicU32,
+    /// Threads inside enter.
+    pub visitors: Lock<visitors::Visitors>,
     /// Poll sets of the program contain the ring.
     pub watched: AtomicBool,
     /// Task work waits (a hint, set under `state`).
     pub tw_pending: AtomicBool,
+    /// See [`inbox`].
+    pub inbox: Lock<Vec<Cqe>>,
+    disabled: AtomicBool,
+    /// Whether the reactor is to look at the ring at its next tick, see [`crate::reactor`].
+    pub left: AtomicU32,
+    /// Waits since the reactor had to be armed.
+    pub habit: AtomicU32,
     /// The reactor is to be told of events (its registration is armed).
     pub reactor_armed: AtomicBool,
     /// Wake-ups sent.
@@ -93,6 +108,7 @@ impl Ring {
     ) -> Ring {
         let lazy_wake = engine.upgrade().is_none_or(|e| e.config.policy.lazy_wake);
         let cq = Cq::new(mem.geometry().cq_entries, flags, lazy_wake);
+        let enabled = state.enabled;
         Ring {
             id,
             flags,
@@ -102,19 +118,33 @@ impl Ring {
             task,
             engine,
             sqpoll: Lock::new(None),
-            efd,
+            efd: AtomicI32::new(efd.raw()),
             refs: AtomicU32::new(1),
             armed: AtomicU32::new(0),
+            visitors: visitors::Visitors::none(),
             watched: AtomicBool::new(false),
             tw_pending: AtomicBool::new(false),
+            inbox: Lock::new(Vec::new()),
+            disabled: AtomicBool::new(!enabled),
+            left: AtomicU32::new(0),
+            habit: AtomicU32::new(0),
             reactor_armed: AtomicBool::new(false),
             wakeups: AtomicU64::new(0),
             epfd: AtomicI32::new(-1),
             timerfd: AtomicI32::new(-1),
-            fds: Lock::new(Vec::new()),
+            fds: Lock::new(vec![efd]),
         }
     }
 
+    /// Not enabled yet.
+    pub fn is_disabled(&self) -> bool {
+        self.disabled.load(Ordering::Acquire)
+    }
+    /// ENABLE_RINGS.
+    pub fn enable(&self, st: &mut State) {
+        st.enabled = true;
+        self.disabled.store(false, Ordering::Release);
+    }
     /// A setup flag.
     #[inline]
     pub fn has(&self, flag: u32) -> bool {
@@ -125,21 +155,50 @@ impl Ring {
     pub fn defers(&self) -> bool {
         self.has(DEFER_TASKRUN) || (self.has(IOPOLL) && !self.has(SQPOLL))
     }
+    /// Its work is looked for, and its readiness kept right, when the program waits elsewhere.
+    pub fn is_looked_after(&self) -> bool {
+        self.watched.load(Ordering::Relaxed) || self.has(TASKRUN_FLAG)
+    }
+    /// A thread comes into enter.
+    pub fn arrive(&self, tid: i32, stack: usize) {
+        let mut visitors = self.visitors.lock();
+        if visitors.forget_gone(tid, stack) && visitors.is_empty() {
+            self.cq.lock().forget_sleepers();
+        }
+        visitors.arrive(tid, stack);
+    }
     /// 32-byte CQEs are possible.
     pub fn has_large_cqes(&self) -> bool {
         self.has(CQE32 | CQE_MIXED)
     }
 
-    /// The ring's epoll descriptor, made at first need.
+    /// The number of the engine's duplicate of the ring's eventfd; −1 once the ring is closed.
+    pub fn efd(&self) -> i32 {
+        self.efd.load(Ordering::Acquire)
+    }
+
+    /// Gives up the descriptors of a ring that is closed, even if somebody still has a reference to it.
+    pub fn close_descriptors(&self) {
+        let mut fds = self.fds.lock();
+        self.efd.store(-1, Ordering::Release);
+        self.epfd.store(CLOSED, Ordering::Release);
+        self.timerfd.store(CLOSED, Ordering::Release);
+        fds.clear();
+    }
+
+    /// The ring's epoll descriptor, made at first need; EBADF once the ring is closed.
     pub fn epfd(&self) -> Result<i32, Errno> {
         let fd = self.epfd.load(Ordering::Acquire);
         if fd >= 0 {
             return Ok(fd);
         }
         let mut fds = self.fds.lock();
+        if self.epfd.load(Ordering::Acquire) == CLOSED {
+            return Err(Errno::BADF);
+        }
         if self.epfd.load(Ordering::Acquire) < 0 {
             let ep = self.keep_high(host::poll::create()?)?;
-            host::poll::add(ep.raw(), self.efd.raw(), host::poll::IN | host::poll::ET, TOKEN_WAKE)?;
+            host::poll::add(ep.raw(), self.efd(), host::poll::IN | host::poll::ET, TOKEN_WAKE)?;
             self.epfd.store(ep.raw(), Ordering::Release);
             fds.push(ep);
         }
@@ -159,6 +218,9 @@ impl Ring {
         }
         let ep = self.epfd()?;
         let mut fds = self.fds.lock();
+        if self.timerfd.load(Ordering::Acquire) == CLOSED {
+            return Err(Errno::BADF);
+        }
         if self.timerfd.load(Ordering::Acquire) < 0 {
             let timer = self.keep_high(host::poll::timerfd()?)?;
             host::poll::add(ep, timer.raw(), host::poll::IN | host::poll::ET, TOKEN_TIMER)?;
@@ -188,7 +250,7 @@ impl Ring {
             return self.mem.map(addr, len, prot, flags, offset);
         }
         match self.state.lock().region.as_ref().map(|r| &r.memory) {
-            Some(Memory::Own(shared)) if len <= shared.len() => {
+            Some(Memory::Own(shared)) if len <= shared.bytes() => {
                 shared.map_again(addr, len, prot, flags)
             }
             _ => Err(Errno::NOMEM),
@@ -215,7 +277,7 @@ impl Ring {
             self.wakeups.fetch_add(1, Ordering::Relaxed);
         }
         if wake || self.watched.load(Ordering::Relaxed) {
-            fd::eventfd_signal(self.efd.raw());
+            fd::eventfd_signal(self.efd());
         }
     }
 
@@ -231,14 +293,15 @@ impl Ring {
 
     /// Task work was queued for the owner of a DEFER_TASKRUN ring.
     pub fn tell_task_work(&self, first: bool) {
+        let cq = self.cq.lock();
         if first {
             if self.has(TASKRUN_FLAG) {
                 self.mem.set_sq_flags(anyring_uapi::setup::SQ_TASKRUN);
             }
-            let cq = self.cq.lock();
             cq.signal_eventfd(&self.mem, true);
         }
-        let sleeping = self.cq.lock().has_sleepers();
+        let sleeping = cq.has_sleepers();
+        drop(cq);
         self.tell(sleeping);
     }
 
@@ -263,7 +326,7 @@ impl Ring {
     /// Makes the descriptor readable if there is something.
     pub fn show_ready(&self) {
         if self.shows_readiness() {
-            fd::eventfd_signal(self.efd.raw());
+            fd::eventfd_signal(self.efd());
         }
     }
 
@@ -287,9 +350,9 @@ impl Ring {
         if self.shows_readiness() {
             return;
         }
-        fd::eventfd_clear(self.efd.raw());
+        fd::eventfd_clear(self.efd());
         if self.shows_readiness() {
-            fd::eventfd_signal(self.efd.raw());
+            fd::eventfd_signal(self.efd());
         }
     }
 }

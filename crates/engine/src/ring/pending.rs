@@ -13,6 +13,8 @@ pub struct PollArm {
     pub req: Box<Req>,
     /// A descriptor of this registration's own, where the request's may be shared.
     pub own_fd: Option<OwnedFd>,
+    /// The number whose standing registration serves it, and whether its one event has come.
+    pub standing: Option<(i32, bool)>,
     /// Poll events waited for.
     pub events: u32,
     /// Multishot: stays armed.

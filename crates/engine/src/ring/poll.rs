@@ -1,8 +1,10 @@
 //! Waiting for readiness: requests that would block, and POLL_ADD.
 //!
 //! Each registration has a descriptor of its own (a duplicate), so that several requests may wait on one
-//! file and the program may close its number. Requests that retry are one-shot and level-triggered; a
-//! multishot poll is edge-triggered, which gives one event a wake-up as the kernel's does.
+//! file and the program may close its number. Requests that retry are one-shot and level-triggered. A multishot
+//! poll is edge-triggered, which gives one event a wake-up as the kernel's does. So is every other multishot
+//! request: it stays registered, since it never waits again before its file said that it would block. One that
+//! gives way to others renews its registration, which puts it behind them if its file is still ready.
 
 use super::cq::{Entry, Kind};
 use super::pending::{Pending, PollArm};
@@ -16,6 +18,26 @@ use crate::Errno;
 use anyring_uapi::{cqe, Cqe};
 use std::sync::Arc;
 
+/// How a request that is issued again when its file is ready is registered. A multishot is told of the stream's end, too:
+/// see [`crate::ops::net::transfer`].
+fn retry_mode(req: &Req) -> u32 {
+    if req.multishot {
+        epoll::ET | epoll::RDHUP | epoll::PRI
+    } else {
+        epoll::ONESHOT
+    }
+}
+
+/// The number by which a request's file may be registered for longer than the request.
+fn standing_number(req: &Req) -> Option<i32> {
+    match &req.file {
+        _ if req.multishot => None,
+        FileRef::Plain(number) => Some(*number),
+        FileRef::Fixed(file) => Some(file.fd.raw()),
+        _ => None,
+    }
+}
+
 /// What a file without a poll method reports: IN, OUT, RDNORM, WRNORM.
 const ALWAYS_READY: u32 = epoll::IN | epoll::OUT | 0x40 | 0x100;
 
@@ -28,10 +50,18 @@ impl Ring {
         mut req: Box<Req>,
         events: u32,
     ) {
+        let number = standing_number(&req);
         if let Err(e) = self.keep_file(&mut req) {
             return self.complete(st, req, e.res(), 0);
         }
         req.task.get_or_insert_with(|| task.clone());
+        let req = match number {
+            Some(number) => match self.arm_standing(st, req, number, events) {
+                Some(req) => req,
+                None => return,
+            },
+            None => req,
+        };
         let own_fd = match &req.file {
             FileRef::Fixed(file) => match self.duplicate(file.fd.raw()) {
                 Ok(fd) => Some(fd),
@@ -39,14 +69,37 @@ impl Ring {
             },
             _ => None,
         };
-        let arm = PollArm { req, own_fd, events, multishot: false, tries: 0 };
-        if let Err((arm, e)) = self.register(st, arm, epoll::ONESHOT) {
-            if e == Errno::PERM {
+        let mode = retry_mode(&req);
+        let arm = PollArm { req, own_fd, events, multishot: false, tries: 0, standing: None };
+        if let Err((arm, e)) = self.register(st, arm, mode) {
+            if e == Errno::PERM && !arm.req.multishot {
                 // A file that cannot be polled.
                 return self.send_to_worker(st, task, arm.req);
             }
             self.complete(st, arm.req, e.res(), 0);
         }
+    }
+
+    /// Arms the standing registration of `number`. The request comes back if it cannot serve it.
+    fn arm_standing(
+        self: &Arc<Ring>,
+        st: &mut State,
+        mut req: Box<Req>,
+        number: i32,
+        events: u32,
+    ) -> Option<Box<Req>> {
+        let Ok(ep) = self.epfd() else { return Some(req) };
+        let key = st.pending.reserve();
+        if !matches!(st.standing.arm(ep, number, events, key), Some(Ok(()))) {
+            st.pending.take(key);
+            return Some(req);
+        }
+        self.arm();
+        self.arm_link_timeout(st, &mut req, key);
+        let standing = Some((number, false));
+        let arm = PollArm { req, own_fd: None, events, multishot: false, tries: 0, standing };
+        st.pending.fill(key, Pending::Poll(arm));
+        None
     }
 
     /// POLL_ADD that was not ready.
@@ -61,10 +114,14 @@ impl Ring {
         if let FileRef::Plain(_) = req.file {
             req.file = FileRef::Owned(own_fd);
         } else {
-            let arm = PollArm { req, own_fd: Some(own_fd), events, multishot, tries: 0 };
+            let arm =
+                PollArm { req, own_fd: Some(own_fd), events, multishot, tries: 0, standing: None };
             return self.finish_poll_arm(st, arm);
         }
-        self.finish_poll_arm(st, PollArm { req, own_fd: None, events, multishot, tries: 0 });
+        self.finish_poll_arm(
+            st,
+            PollArm { req, own_fd: None, events, multishot, tries: 0, standing: None },
+        );
     }
 
     fn finish_poll_arm(self: &Arc<Ring>, st: &mut State, arm: PollArm) {
@@ -89,7 +146,8 @@ impl Ring {
         mode: u32,
     ) -> Result<(), (PollArm, Errno)> {
         let key = st.pending.reserve();
-        let added = self.epfd().and_then(|ep| epoll::add(ep, arm.fd(), arm.events | mode, key.0));
+        let added =
+            self.epfd().and_then(|ep| epoll::add_or_modify(ep, arm.fd(), arm.events | mode, key.0));
         if let Err(e) = added {
             st.pending.take(key);
             return Err((arm, e));
@@ -140,22 +198,34 @@ impl Ring {
                     self.complete(st, arm.req, res as i32, 0);
                 }
             }
-            Some(Pending::Poll(_)) => self.retry_ready(st, key),
+            Some(Pending::Poll(_)) => self.retry_ready(st, key, revents),
             _ => {}
         }
     }
 
     /// Issues a request again; if it has to wait once more its registration is armed anew.
-    fn retry_ready(self: &Arc<Ring>, st: &mut State, key: Key) {
+    fn retry_ready(self: &Arc<Ring>, st: &mut State, key: Key, revents: u32) {
         let Some(Pending::Poll(mut arm)) = st.pending.lift(key) else { return };
         let task = self.task_of(&arm.req);
         arm.tries += 1;
+        arm.req.woken_by = revents;
+        if let Some((_, fired)) = &mut arm.standing {
+            *fired = true;
+        }
         let tries = arm.tries;
         let outcome = self.retry(st, &task, &mut arm.req, tries);
         let rearmed = match (&outcome, self.existing_epfd()) {
-            (Issue::Poll(events), Some(ep)) => {
+            (Issue::Poll(events), Some(_)) if arm.req.multishot && arm.events == *events => true,
+            (Issue::Poll(events), Some(ep)) if arm.standing.is_some() => {
+                self.leave_standing(st, &mut arm, ep);
                 arm.events = *events;
-                epoll::modify(ep, arm.fd(), events | epoll::ONESHOT, key.0).is_ok()
+                self.own_registration(&mut arm)
+                    && epoll::add_or_modify(ep, arm.fd(), events | epoll::ONESHOT, key.0).is_ok()
+            }
+            (Issue::Poll(events) | Issue::Yield(events), Some(ep)) => {
+                arm.events = *events;
+                st.fresh_multishot |= matches!(outcome, Issue::Yield(_)) && !self.defers();
+                epoll::modify(ep, arm.fd(), events | retry_mode(&arm.req), key.0).is_ok()
             }
             _ => false,
         };
@@ -165,9 +235,27 @@ impl Ring {
         }
         let Some(arm) = self.take_poll(st, key) else { return };
         match outcome {
-            Issue::Poll(_) => self.complete(st, arm.req, Errno::CANCELED.res(), 0),
+            Issue::Poll(_) | Issue::Yield(_) => {
+                self.complete(st, arm.req, Errno::CANCELED.res(), 0)
+            }
             outcome => self.settle(st, &task, arm.req, outcome),
         }
+    }
+
+    /// Ends a request's use of a standing registration.
+    pub fn leave_standing(&self, st: &mut State, arm: &mut PollArm, ep: i32) {
+        if let Some((number, fired)) = arm.standing.take() {
+            st.standing.release(ep, number, fired);
+        }
+    }
+
+    /// A descriptor to register that is the request's alone.
+    fn own_registration(&self, arm: &mut PollArm) -> bool {
+        if let FileRef::Fixed(file) = &arm.req.file {
+            arm.own_fd = self.duplicate(file.fd.raw()).ok();
+            return arm.own_fd.is_some();
+        }
+        true
     }
 
     /// One more event of a multishot poll.

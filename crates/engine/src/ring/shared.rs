@@ -11,7 +11,7 @@ use crate::host::user;
 use crate::Errno;
 use anyring_uapi::setup::{self, CqOffsets, SqOffsets};
 use anyring_uapi::{Cqe, Params, Sqe};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 const SQ_HEAD: usize = 0;
 const SQ_TAIL: usize = 4;
@@ -112,27 +112,80 @@ impl Region {
     }
 }
 
-/// The shared memory of one ring.
+/// The shared memory of one ring. Resizing replaces it. Whoever else may look at such a ring does so under one of its
+/// locks, and resizing takes both: only rings with deferred task work can be resized, on which nobody but the owner
+/// submits or waits.
 pub struct SharedRings {
-    geo: Geometry,
-    rings: Region,
-    sqes: Region,
+    now: AtomicPtr<Mapping>,
+    sq_entries: AtomicU32,
 }
 
 impl SharedRings {
+    fn holding(mapping: Mapping) -> SharedRings {
+        let sq_entries = AtomicU32::new(mapping.geo.sq_entries);
+        SharedRings { now: AtomicPtr::new(Box::into_raw(Box::new(mapping))), sq_entries }
+    }
     /// Maps fresh memory.
     pub fn new(geo: Geometry) -> Result<SharedRings, Errno> {
-        let rings = Region::Own(Shared::new(geo.rings_len())?);
-        let sqes = Region::Own(Shared::new(geo.sqes_len())?);
-        Ok(SharedRings { geo, rings, sqes }.init())
+        Mapping::new(geo).map(SharedRings::holding)
     }
-
-    /// Uses memory of the program (`NO_MMAP`). Addresses are page-aligned (EINVAL), mapped and writable (EFAULT).
+    /// Uses memory of the program, see [`Mapping::in_program_memory`].
     pub fn in_program_memory(
         geo: Geometry,
         rings: usize,
         sqes: usize,
     ) -> Result<SharedRings, Errno> {
+        Mapping::in_program_memory(geo, rings, sqes).map(SharedRings::holding)
+    }
+    /// SQ entries, for threads that hold no lock.
+    pub fn sq_entries(&self) -> u32 {
+        self.sq_entries.load(Ordering::Relaxed)
+    }
+    /// Goes over to new memory and ends the old.
+    ///
+    /// # Safety
+    /// The caller is the owner of a ring with deferred task work, holds both of its locks, and has copied what is to stay.
+    pub unsafe fn replace(&self, new: Mapping) {
+        self.sq_entries.store(new.geo.sq_entries, Ordering::Relaxed);
+        let old = self.now.swap(Box::into_raw(Box::new(new)), Ordering::AcqRel);
+        // SAFETY: a pointer from Box::into_raw, taken out once; nobody looks at it, as the caller vouches.
+        drop(unsafe { Box::from_raw(old) });
+    }
+}
+
+impl core::ops::Deref for SharedRings {
+    type Target = Mapping;
+    #[inline]
+    fn deref(&self) -> &Mapping {
+        // SAFETY: a box's pointer; it is replaced only while nobody else looks, see `replace`.
+        unsafe { &*self.now.load(Ordering::Acquire) }
+    }
+}
+
+impl Drop for SharedRings {
+    fn drop(&mut self) {
+        // SAFETY: as in `replace`; nobody refers to `self` any more.
+        drop(unsafe { Box::from_raw(*self.now.get_mut()) });
+    }
+}
+
+/// One generation of a ring's shared memory.
+pub struct Mapping {
+    geo: Geometry,
+    rings: Region,
+    sqes: Region,
+}
+
+impl Mapping {
+    /// Maps fresh memory.
+    pub fn new(geo: Geometry) -> Result<Mapping, Errno> {
+        let rings = Region::Own(Shared::new(geo.rings_len())?);
+        let sqes = Region::Own(Shared::new(geo.sqes_len())?);
+        Ok(Mapping { geo, rings, sqes }.init())
+    }
+
+    /// Uses memory of the program (`NO_MMAP`). Addresses are page-aligned (EINVAL), mapped and writable (EFAULT).
+    pub fn in_program_memory(geo: Geometry, rings: usize, sqes: usize) -> Result<Mapping, Errno> {
         for (addr, len) in [(rings, geo.rings_len()), (sqes, geo.sqes_len())] {
             if addr == 0 {
                 return Err(Errno::FAULT);
@@ -147,10 +200,10 @@ impl SharedRings {
         }
         let zero = [0u64; 8];
         user::write(rings, &zero)?;
-        Ok(SharedRings { geo, rings: Region::Program(rings), sqes: Region::Program(sqes) }.init())
+        Ok(Mapping { geo, rings: Region::Program(rings), sqes: Region::Program(sqes) }.init())
     }
 
-    fn init(self) -> SharedRings {
+    fn init(self) -> Mapping {
         self.word(SQ_MASK).store(self.geo.sq_entries - 1, Ordering::Relaxed);
         self.word(CQ_MASK).store(self.geo.cq_entries - 1, Ordering::Relaxed);
         self.word(SQ_ENTRIES).store(self.geo.sq_entries, Ordering::Relaxed);
@@ -271,6 +324,56 @@ impl SharedRings {
         match region {
             Region::Own(shared) => shared.map_again(addr, len, prot, flags),
             Region::Program(_) => Err(Errno::NOMEM),
+        }
+    }
+
+    /// Takes over what waits in `old`: SQEs from `sq_head` on, CQEs up to `cq_tail`, counters and flags. EOVERFLOW if
+    /// they do not fit. Slots differ, positions stay.
+    pub fn take_over(&self, old: &Mapping, sq_head: u32, cq_tail: u32) -> Result<(), Errno> {
+        let (sq_tail, cq_head) = (old.sq_tail(), old.cq_head());
+        let sqes = sq_tail.wrapping_sub(sq_head);
+        let cqes = cq_tail.wrapping_sub(cq_head);
+        if sqes > self.geo.sq_entries.min(old.geo.sq_entries)
+            || cqes > self.geo.cq_entries.min(old.geo.cq_entries)
+        {
+            return Err(Errno::OVERFLOW);
+        }
+        for i in 0..sqes {
+            self.copy_sqe(old, sq_head.wrapping_add(i));
+        }
+        for i in 0..cqes {
+            self.copy_cqe(old, cq_head.wrapping_add(i));
+        }
+        for (field, value) in
+            [(SQ_HEAD, sq_head), (SQ_TAIL, sq_tail), (CQ_HEAD, cq_head), (CQ_TAIL, cq_tail)]
+        {
+            self.word(field).store(value, Ordering::Release);
+        }
+        for field in [SQ_DROPPED, SQ_FLAGS, CQ_FLAGS, CQ_OVERFLOW] {
+            self.word(field).store(old.word(field).load(Ordering::Relaxed), Ordering::Release);
+        }
+        Ok(())
+    }
+
+    fn copy_sqe(&self, old: &Mapping, at: u32) {
+        let place = |m: &Mapping| {
+            let slot = (at & (m.geo.sq_entries - 1)) as usize;
+            (m.sqes.addr() + (slot << m.geo.sqe_shift)) as *mut [u64; 8]
+        };
+        for half in 0..1 << (self.geo.sqe_shift - 6) {
+            // SAFETY: both places are inside their regions, and SQEs are of one size.
+            unsafe { place(self).add(half).write_volatile(place(old).add(half).read_volatile()) };
+        }
+    }
+
+    fn copy_cqe(&self, old: &Mapping, at: u32) {
+        let place = |m: &Mapping| {
+            let slot = (at & (m.geo.cq_entries - 1)) as usize;
+            (m.rings.addr() + m.geo.cqes_offset() + (slot << m.geo.cqe_shift)) as *mut [u64; 2]
+        };
+        for half in 0..1 << (self.geo.cqe_shift - 4) {
+            // SAFETY: as for SQEs.
+            unsafe { place(self).add(half).write_volatile(place(old).add(half).read_volatile()) };
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a ring's lock guards: the submission side, the requests that wait, the registered resources.
 
 use super::pending::Table;
+use super::standing::Standing;
 use super::timers::Timers;
 use crate::registered::buffers::Buffers;
 use crate::registered::creds::Personalities;
@@ -60,6 +61,8 @@ pub struct State {
     pub count_base: u32,
     /// Requests that wait for a file, a timer or a worker.
     pub pending: Table,
+    /// Files that stay registered.
+    pub standing: Standing,
     /// Deadlines of the timers among them.
     pub timers: Timers,
     /// See [`TaskWork`].
@@ -99,6 +102,7 @@ impl State {
             outstanding: 0,
             count_base: 0,
             pending: Table::default(),
+            standing: Standing::default(),
             timers: Timers::default(),
             tw: VecDeque::new(),
             fresh_multishot: false,

@@ -3,6 +3,7 @@
 
 use super::state::State;
 use super::Ring;
+use crate::ops::net::zerocopy;
 use crate::ops::{table, FileUse, Op, OpDef};
 use crate::req::{FileRef, Req, Via};
 use crate::task::Task;
@@ -78,7 +79,9 @@ impl Ring {
                 return Err(errno);
             }
         }
+        req.notification = zerocopy::notification(sqe);
         req.op = (def.prep)(sqe)?;
+        req.multishot = req.op.is_multishot();
         check_link_timeout(st, def)
     }
 
@@ -138,7 +141,12 @@ fn new_request(sqe: &Sqe) -> Req {
         next: None,
         link_timeout: None,
         via: Via::Inline,
+        stubborn: false,
         creds: None,
+        multishot: false,
+        woken_by: 0,
+        started: false,
+        notification: None,
         task: None,
     }
 }

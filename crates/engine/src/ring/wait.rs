@@ -51,6 +51,9 @@ impl Ring {
         let target = self.mem.cq_head().wrapping_add(min);
         let timeouts = self.cq.lock().timeouts;
         let batch = EVENTS_BATCH.max(min as usize);
+        if min > 0 {
+            self.come_back();
+        }
         self.owner_turn(batch);
         if self.has(IOPOLL) && self.has_ready() {
             // A polled wait reports what is there.
@@ -133,9 +136,7 @@ impl Ring {
                 Some(((left / 1_000_000_000) as i64, (left % 1_000_000_000) as i64))
             }
         };
-        if self.reactor_armed.load(Ordering::Acquire) {
-            self.leave_reactor();
-        }
+        self.come_back();
         let mut events = [Event::default(); 64];
         let limit = if self.defers() { batch.min(events.len()) } else { events.len() };
         let n = epoll::wait(self.epfd()?, &mut events[..limit], timeout, wait.mask)?;

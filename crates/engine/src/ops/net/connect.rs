@@ -1,6 +1,6 @@
 //! CONNECT.
 
-use super::{must_be_zero, sockopt, Ctx, Issue, Op, OpDef};
+use super::{must_be_zero, socket as sock, Ctx, Issue, Op, OpDef};
 use crate::host::{fd, nr, poll, user};
 use crate::req::Req;
 use crate::Errno;
@@ -76,7 +76,7 @@ fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
 /// How the handshake ended.
 fn outcome(socket: i32) -> Issue {
     const SO_ERROR: u32 = 4;
-    match sockopt(socket, SO_ERROR) {
+    match sock::option(socket, SO_ERROR) {
         Ok(error) => Issue::Done(-error, 0),
         Err(e) => Issue::err(e),
     }

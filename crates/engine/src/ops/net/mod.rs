@@ -1,9 +1,13 @@
 //! Sockets: SOCKET, BIND, LISTEN, ACCEPT, CONNECT, SHUTDOWN, and the transfers in [`transfer`] and [`msg`].
 
 pub mod bind;
+pub mod command;
 pub mod connect;
 pub mod msg;
+pub mod shots;
+pub mod socket;
 pub mod transfer;
+pub mod zerocopy;
 
 use super::open::install;
 use super::{must_be_zero, Ctx, FileUse, Issue, Op, OpDef, Support};
@@ -11,22 +15,29 @@ use crate::host::fd::{self, OwnedFd};
 use crate::host::{nr, poll};
 use crate::req::Req;
 use crate::Errno;
-use anyring_uapi::{op, Sqe};
+use anyring_uapi::sqe::FILE_INDEX_ALLOC;
+use anyring_uapi::{cqe, op, Sqe};
 
 pub use bind::{Bind, BIND, LISTEN};
 pub use connect::{Connect, CONNECT};
 pub use msg::Msg;
 pub use transfer::{Transfer, RECV, SEND};
+pub use zerocopy::{SENDMSG_ZC, SEND_ZC};
 
 /// `ioprio` bits of transfers.
 pub const RECVSEND_POLL_FIRST: u16 = 1 << 0;
 /// See above.
 pub const RECV_MULTISHOT: u16 = 1 << 1;
+/// The memory lies in a registered buffer.
+pub const RECVSEND_FIXED_BUF: u16 = 1 << 2;
+/// The notification tells whether the bytes were copied.
+pub const SEND_ZC_REPORT_USAGE: u16 = 1 << 3;
 /// Result is one buffer after another.
 pub const RECVSEND_BUNDLE: u16 = 1 << 4;
 /// `addr` is an array of vectors.
 pub const SEND_VECTORIZED: u16 = 1 << 5;
 
+const ACCEPT_MULTISHOT: u16 = 1 << 0;
 const ACCEPT_DONTWAIT: u16 = 1 << 1;
 const ACCEPT_POLL_FIRST: u16 = 1 << 2;
 
@@ -42,6 +53,8 @@ pub struct Accept {
     slot: u32,
     dontwait: bool,
     poll_first: bool,
+    /// One CQE a connection.
+    pub multishot: bool,
 }
 
 /// SOCKET.
@@ -55,7 +68,11 @@ pub struct Socket {
 
 fn prep_accept(sqe: &Sqe) -> Result<Op, Errno> {
     must_be_zero(&[sqe.len as u64, sqe.buf_index as u64])?;
-    if sqe.ioprio & !(ACCEPT_DONTWAIT | ACCEPT_POLL_FIRST) != 0 {
+    if sqe.ioprio & !(ACCEPT_MULTISHOT | ACCEPT_DONTWAIT | ACCEPT_POLL_FIRST) != 0 {
+        return Err(Errno::INVAL);
+    }
+    let multishot = sqe.ioprio & ACCEPT_MULTISHOT != 0;
+    if multishot && sqe.file_index != 0 && sqe.file_index != FILE_INDEX_ALLOC {
         return Err(Errno::INVAL);
     }
     if sqe.op_flags & !(CLOEXEC | NONBLOCK) != 0
@@ -70,6 +87,7 @@ fn prep_accept(sqe: &Sqe) -> Result<Op, Errno> {
         slot: sqe.file_index,
         dontwait: sqe.ioprio & ACCEPT_DONTWAIT != 0,
         poll_first: sqe.ioprio & ACCEPT_POLL_FIRST != 0,
+        multishot,
     }))
 }
 
@@ -79,18 +97,24 @@ fn issue_accept(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     if core::mem::take(&mut accept.poll_first) {
         return Issue::Poll(poll::IN);
     }
-    if !ctx.may_block() {
-        match poll::ready(listener, poll::IN) {
-            Ok(0) if accept.dontwait => return Issue::err(Errno::AGAIN),
-            Ok(0) => return Issue::Poll(poll::IN),
-            Ok(r) if r & poll::NVAL != 0 => return Issue::err(Errno::BADF),
-            _ => {}
-        }
-        // Somebody else may take the connection first; a listener that would then wait is for a worker.
-        if fd::status_flags(listener).is_ok_and(|f| f & NONBLOCK == 0) && is_listening(listener) {
-            return Issue::Worker;
+    let (slot, multishot, dontwait) = (accept.slot, accept.multishot, accept.dontwait);
+    match accept_one(accept, listener, ctx) {
+        Err(Errno::AGAIN) if !dontwait => Issue::Poll(poll::IN),
+        Err(e) => Issue::err(e),
+        Ok(new) => {
+            let more_wait = poll::ready(listener, poll::IN).is_ok_and(|r| r & poll::IN != 0);
+            let pending = if more_wait { cqe::F_SOCK_NONEMPTY } else { 0 };
+            match install(ctx, OwnedFd::from_raw(new as i32), slot) {
+                Ok(res) if multishot => Issue::More(res, pending),
+                Ok(res) => Issue::Done(res, pending),
+                Err(e) => Issue::Done(e.res(), pending),
+            }
         }
     }
+}
+
+/// One accept. EAGAIN if there is no connection; waits only in a worker.
+fn accept_one(accept: &Accept, listener: i32, ctx: &Ctx<'_>) -> Result<usize, Errno> {
     let args = [
         listener as usize,
         accept.addr as usize,
@@ -99,47 +123,26 @@ fn issue_accept(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
         0,
         0,
     ];
-    let slot = accept.slot;
-    let dontwait = accept.dontwait;
-    // SAFETY: the address pointers are the program's, which the kernel checks.
-    let accepted = unsafe { ctx.call(nr::__NR_accept4, args) };
-    match accepted {
-        Err(Errno::AGAIN) if !dontwait => Issue::Poll(poll::IN),
-        Err(e) => Issue::err(e),
-        Ok(new) => {
-            let pending = if poll::ready(listener, poll::IN).is_ok_and(|r| r & poll::IN != 0) {
-                anyring_uapi::cqe::F_SOCK_NONEMPTY
-            } else {
-                0
-            };
-            match install(ctx, OwnedFd::from_raw(new as i32), slot) {
-                Ok(res) => Issue::Done(res, pending),
-                Err(e) => Issue::err(e),
-            }
-        }
+    if ctx.may_block() || fd::status_flags(listener)? & NONBLOCK != 0 {
+        // SAFETY: the address pointers are the program's, which the kernel checks.
+        return unsafe { ctx.call(nr::__NR_accept4, args) };
+    }
+    // What does not listen fails at once; a listener is asked first, and may still have lost its connection to
+    // somebody else by the time of the call.
+    if poll::ready(listener, poll::IN)? == 0 && is_listening(listener) {
+        return Err(Errno::AGAIN);
+    }
+    // SAFETY: as above.
+    match unsafe { ctx.bounded_call(nr::__NR_accept4, args) } {
+        Err(Errno::INTR) => Err(Errno::AGAIN),
+        other => other,
     }
 }
 
 /// A socket that accepts; anything else fails at once.
-fn is_listening(socket: i32) -> bool {
+fn is_listening(fd: i32) -> bool {
     const SO_ACCEPTCONN: u32 = 30;
-    sockopt(socket, SO_ACCEPTCONN).is_ok_and(|v| v != 0)
-}
-
-/// An integer option at SOL_SOCKET.
-pub fn sockopt(socket: i32, option: u32) -> Result<i32, Errno> {
-    const SOL_SOCKET: usize = 1;
-    let (mut value, mut len) = (0i32, 4u32);
-    let args = [
-        socket as usize,
-        SOL_SOCKET,
-        option as usize,
-        &raw mut value as usize,
-        &raw mut len as usize,
-        0,
-    ];
-    // SAFETY: value and length are locals.
-    unsafe { crate::host::syscall(nr::__NR_getsockopt, args) }.map(|_| value)
+    socket::option(fd, SO_ACCEPTCONN).is_ok_and(|v| v != 0)
 }
 
 fn prep_socket(sqe: &Sqe) -> Result<Op, Errno> {
@@ -192,7 +195,6 @@ fn issue_shutdown(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
 
 /// ACCEPT.
 pub const ACCEPT: OpDef = OpDef {
-    support: Support::Partial("no multishot"),
     ioprio: true,
     unbound: true,
     ..OpDef::new("ACCEPT", op::ACCEPT, prep_accept, issue_accept)
