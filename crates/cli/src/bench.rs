@@ -27,6 +27,9 @@ pub struct Bench {
     /// Write a report with plots as one HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Write tables and findings as Markdown
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
     /// Folder for the experiments' files; on the disk that is to be measured
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
     dir: PathBuf,
@@ -92,6 +95,9 @@ fn write_reports(request: &Bench, outcomes: &[Outcome], machine: &Machine) -> Re
         let options = options(request);
         let about = report::html::About { machine, options: &options };
         write(path, &report::html::page(outcomes, &about))?;
+    }
+    if let Some(path) = &request.markdown {
+        write(path, &report::markdown::page(outcomes, machine, &options(request)))?;
     }
     Ok(())
 }

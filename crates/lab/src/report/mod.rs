@@ -2,6 +2,7 @@
 
 pub mod html;
 pub mod json;
+pub mod markdown;
 pub mod svg;
 pub mod text;
 
