@@ -5,6 +5,7 @@
 
 #![cfg_attr(not(test), no_main)]
 
+mod bench;
 mod child;
 mod doctor;
 mod failure;
@@ -37,6 +38,10 @@ enum Command {
     /// The exit code is the program's own. 125: anyring itself failed; 126: the program was found
     /// but cannot be run; 127: it was not found.
     Run(Run),
+    /// Measure the engine, the kernel's io_uring and what else could be used, side by side
+    ///
+    /// Arms take turns; figures are medians with 95 % intervals. Ctrl-C keeps what is finished.
+    Bench(bench::Bench),
     /// Say whether io_uring works here, why not, and what anyring would do
     Doctor {
         /// Print JSON
@@ -74,6 +79,7 @@ fn choices() -> impl TypedValueParser<Value = Choice> {
 fn main_with(args: impl Iterator<Item = OsString>) -> Result<(), Failure> {
     match Cli::try_parse_from(args) {
         Ok(Cli { command: Command::Run(request) }) => Err(run::run(request)),
+        Ok(Cli { command: Command::Bench(request) }) => bench::bench(&request),
         Ok(Cli { command: Command::Doctor { json } }) => doctor::doctor(json),
         Err(message) if !message.use_stderr() => {
             message.print().map_err(|error| Failure::own(format!("cannot print: {error}")))

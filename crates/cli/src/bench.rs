@@ -1,0 +1,115 @@
+//! `anyring bench`: the lab on the command line.
+
+use crate::failure::Failure;
+use anyring_lab::experiments::{self, Experiment};
+use anyring_lab::machine::Machine;
+use anyring_lab::run::{self, Outcome, Request};
+use anyring_lab::{report, stop};
+use clap::builder::PossibleValuesParser;
+use clap::Args;
+use std::path::{Path, PathBuf};
+
+/// What `bench` was asked to do.
+#[derive(Args)]
+pub struct Bench {
+    /// An experiment; all: all of them, one after the other; list: says what each does
+    #[arg(value_parser = names())]
+    experiment: String,
+    /// At most a minute for each experiment
+    #[arg(long)]
+    quick: bool,
+    /// Runs of each arm; below 6 nothing can be concluded [default: 10; with --quick: 7]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    runs: Option<u16>,
+    /// Write all figures as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write a report with plots as one HTML page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write tables and findings as Markdown
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Folder for the experiments' files; on the disk that is to be measured
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    dir: PathBuf,
+}
+
+fn names() -> PossibleValuesParser {
+    let own = experiments::ALL.iter().map(|experiment| experiment.name);
+    PossibleValuesParser::new(own.chain(["all", "list"]))
+}
+
+/// Runs it.
+pub fn bench(request: &Bench) -> Result<(), Failure> {
+    if request.experiment == "list" {
+        list();
+        return Ok(());
+    }
+    let machine = Machine::read(&request.dir);
+    println!("{}", machine.line());
+    stop::install();
+    let mut outcomes = Vec::new();
+    let result = run_all(request, &mut outcomes);
+    // Whatever was finished is kept, also if a later experiment failed.
+    write_reports(request, &outcomes, &machine)?;
+    result
+}
+
+fn list() {
+    for Experiment { name, about, .. } in experiments::ALL {
+        println!("{name:10} {about}");
+    }
+}
+
+fn run_all(request: &Bench, outcomes: &mut Vec<Outcome>) -> Result<(), Failure> {
+    let runs = request.runs.map_or(if request.quick { 7 } else { 10 }, usize::from);
+    let settings = Request { quick: request.quick, runs, dir: request.dir.clone() };
+    for experiment in experiments::ALL {
+        if request.experiment != "all" && request.experiment != experiment.name {
+            continue;
+        }
+        let outcome = run::run(experiment, &settings).map_err(|e| Failure::own(e.to_string()))?;
+        if let Some(outcome) = outcome {
+            print!("{}", report::text::outcome(&outcome));
+            outcomes.push(outcome);
+        }
+        if stop::asked() {
+            return Err(Failure { message: "stopped; kept what was finished".into(), code: 130 });
+        }
+    }
+    Ok(())
+}
+
+fn write_reports(request: &Bench, outcomes: &[Outcome], machine: &Machine) -> Result<(), Failure> {
+    if let Some(path) = &request.json {
+        let mut all: Vec<_> =
+            outcomes.iter().map(|outcome| report::json::outcome(outcome, machine)).collect();
+        let value = match (request.experiment.as_str(), all.len()) {
+            ("all", _) | (_, 0) => serde_json::Value::Array(all),
+            _ => all.remove(0),
+        };
+        write(path, &format!("{value:#}\n"))?;
+    }
+    if let Some(path) = &request.html {
+        let options = options(request);
+        let about = report::html::About { machine, options: &options };
+        write(path, &report::html::page(outcomes, &about))?;
+    }
+    if let Some(path) = &request.markdown {
+        write(path, &report::markdown::page(outcomes, machine, &options(request)))?;
+    }
+    Ok(())
+}
+
+/// The options that make a run what it is, to repeat it.
+fn options(request: &Bench) -> String {
+    let quick = if request.quick { " --quick" } else { "" };
+    let runs = request.runs.map_or(String::new(), |runs| format!(" --runs {runs}"));
+    format!("{quick}{runs}")
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text)
+        .map_err(|error| Failure::own(format!("cannot write {}: {error}", path.display())))
+}

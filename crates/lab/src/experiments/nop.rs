@@ -1,0 +1,73 @@
+//! NOPs: what a request costs beside its work.
+
+use super::Experiment;
+use crate::arm::{Arm, Kind, Plan, RatioDef, Sample, Setting, Turn};
+use crate::error::Result;
+use crate::ring::{Backend, Ring, MODERN};
+use crate::usage::Usage;
+use anyring_uapi::{op, sqe, Sqe};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// See the module's description.
+pub const EXPERIMENT: Experiment = Experiment {
+    name: "nop",
+    about: "requests that do nothing, one or many a call, and forced into workers",
+    method: "A ring with SINGLE_ISSUER and DEFER_TASKRUN submits a batch of NOPs and waits for all \
+             of them, again and again; b1 and b32 are batches of 1 and 32. 'async' sets IOSQE_ASYNC, which \
+             sends each through a worker. The limit is a plain system call (getppid).",
+    unit: "NOPs/s",
+    ratios: &[
+        RatioDef::value("nop.b1_user_vs_kernel", "user-b1", "kernel-b1"),
+        RatioDef::value("nop.b32_user_vs_kernel", "user-b32", "kernel-b32"),
+        RatioDef::value("nop.async_user_vs_kernel", "user-async-b32", "kernel-async-b32"),
+    ],
+    prepare,
+};
+
+fn prepare(_: &Setting) -> Result<Plan> {
+    let mut plan = Plan::default();
+    for (suffix, batch, flags) in [("-b1", 1, 0), ("-b32", 32, 0), ("-async-b32", 32, sqe::ASYNC)] {
+        plan.both(suffix, move |backend, turn| nops(backend, turn, batch, flags));
+    }
+    plan.user("user-async-b32-inline-never", "inline=never", |backend, turn| {
+        nops(backend, turn, 32, sqe::ASYNC)
+    });
+    plan.add(Arm::new("plain-call", Kind::Limit, plain_calls));
+    Ok(plan)
+}
+
+fn nops(backend: &Arc<dyn Backend>, turn: &Turn, batch: u32, flags: u8) -> Result<Sample> {
+    let mut ring = Ring::new(backend, batch.max(8), MODERN)?;
+    let mut cqes = Vec::with_capacity(batch as usize);
+    let (start, before) = (Instant::now(), Usage::process());
+    let mut ops = 0;
+    while start.elapsed() < turn.slice {
+        for _ in 0..64 {
+            for _ in 0..batch {
+                ring.push(Sqe { opcode: op::NOP, flags, fd: -1, ..Sqe::default() });
+            }
+            let mut left = batch;
+            while left > 0 {
+                ring.submit_and_wait(left)?;
+                ring.reap(&mut cqes);
+                left -= cqes.len() as u32;
+            }
+            ops += u64::from(batch);
+        }
+    }
+    Ok(Sample::rate(ops, start.elapsed(), Usage::process().since(before)))
+}
+
+fn plain_calls(turn: &Turn) -> Result<Sample> {
+    let (start, before) = (Instant::now(), Usage::process());
+    let mut ops = 0;
+    while start.elapsed() < turn.slice {
+        for _ in 0..1000 {
+            // SAFETY: no argument. Not through libc's function, so that it is never cached.
+            unsafe { libc::syscall(libc::SYS_getppid) };
+        }
+        ops += 1000;
+    }
+    Ok(Sample::rate(ops, start.elapsed(), Usage::process().since(before)))
+}

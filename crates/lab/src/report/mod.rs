@@ -1,0 +1,106 @@
+//! What was found, for people and for programs.
+
+pub mod html;
+pub mod json;
+pub mod markdown;
+pub mod svg;
+pub mod text;
+
+use crate::arm::Measure;
+use crate::run::RatioResult;
+use crate::stats::Verdict;
+
+/// What was left out, arms with the same reason together: (arms, reason).
+pub fn grouped(skipped: &[(String, String)]) -> Vec<(String, &str)> {
+    let mut groups: Vec<(String, &str)> = Vec::new();
+    for (name, why) in skipped {
+        match groups.iter_mut().find(|group| group.1 == why) {
+            Some(group) => group.0 = format!("{}, {name}", group.0),
+            None => groups.push((name.clone(), why)),
+        }
+    }
+    groups
+}
+
+/// A figure with as many digits as say something.
+pub fn figure(value: f64) -> String {
+    match value.abs() {
+        v if v >= 1e6 => format!("{:.2} M", value / 1e6),
+        v if v >= 1e4 => format!("{:.1} k", value / 1e3),
+        v if v >= 100.0 => format!("{value:.0}"),
+        v if v >= 10.0 => format!("{value:.1}"),
+        v if v >= 0.1 || v == 0.0 => format!("{value:.2}"),
+        _ => format!("{value:.4}"),
+    }
+}
+
+/// A duration given in nanoseconds.
+pub fn duration(ns: f64) -> String {
+    match ns {
+        v if v < 1e3 => format!("{v:.0} ns"),
+        v if v < 1e6 => format!("{} µs", figure(v / 1e3)),
+        v => format!("{} ms", figure(v / 1e6)),
+    }
+}
+
+/// A ratio as a sentence.
+pub fn sentence(result: &RatioResult) -> String {
+    let e = result.ratio.0;
+    let (first, second) = (result.def.first, result.def.second);
+    let (better, worse, r, lo, hi) = match result.ratio.verdict() {
+        Verdict::NoDifference => {
+            return format!(
+                "no difference can be told between {first} and {second} (ratio {:.2}, 95 %: {:.2} to {:.2})",
+                e.median, e.lo, e.hi
+            )
+        }
+        Verdict::Better => (first, second, e.median, e.lo, e.hi),
+        Verdict::Worse => (second, first, 1.0 / e.median, 1.0 / e.hi, 1.0 / e.lo),
+    };
+    let interval = format!("(95 %: {lo:.2} to {hi:.2})");
+    match result.def.measure {
+        Measure::Value => format!("{better} does {r:.2} times as much as {worse} {interval}"),
+        Measure::Cost => format!("{better} needs {r:.2} times less than {worse} {interval}"),
+        Measure::Switches => {
+            format!("{better} makes {r:.2} times fewer context switches than {worse} {interval}")
+        }
+        Measure::P99 => {
+            format!("{better} has a p99 latency {r:.2} times shorter than {worse} {interval}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arm::RatioDef;
+    use crate::stats::Ratio;
+
+    fn say(first: f64, second: f64, runs: usize) -> String {
+        let def = RatioDef::value("x.a_vs_b", "a", "b");
+        let ratio = Ratio::of(&vec![first; runs], &vec![second; runs]).unwrap();
+        sentence(&RatioResult { def, ratio })
+    }
+
+    #[test]
+    fn sentences_name_the_better_one_first() {
+        assert_eq!(say(4.0, 2.0, 8), "a does 2.00 times as much as b (95 %: 2.00 to 2.00)");
+        assert_eq!(say(2.0, 4.0, 8), "b does 2.00 times as much as a (95 %: 2.00 to 2.00)");
+        assert!(say(2.0, 4.0, 3).starts_with("no difference can be told between a and b"));
+    }
+
+    #[test]
+    fn the_same_reason_is_given_once() {
+        let skipped = [("a", "x"), ("b", "y"), ("c", "x")].map(|(a, b)| (a.into(), b.into()));
+        assert_eq!(grouped(&skipped), [("a, c".into(), "x"), ("b".into(), "y")]);
+    }
+
+    #[test]
+    fn figures_are_short() {
+        let all: Vec<String> =
+            [0.0, 0.01234, 1.0, 56.78, 123.4, 12_345.0, 3_456_789.0].map(figure).into();
+        assert_eq!(all, ["0.00", "0.0123", "1.00", "56.8", "123", "12.3 k", "3.46 M"]);
+        assert_eq!(duration(1234.0), "1.23 µs");
+        assert_eq!(duration(56e6), "56.0 ms");
+    }
+}
