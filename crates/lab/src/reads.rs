@@ -48,7 +48,7 @@ impl DirectFile {
         let path = dir.join("data");
         let failed = |e| Error::io(path.display(), e);
         let mut rng = Rng::new(2);
-        let block: Vec<u8> = (0..1 << 20).map(|_| rng.next() as u8).collect();
+        let block: Vec<u8> = (0..1 << 20).map(|_| rng.draw() as u8).collect();
         let mut file = std::fs::File::create(&path).map_err(failed)?;
         for _ in 0..len / block.len() as u64 {
             file.write_all(&block).map_err(failed)?;

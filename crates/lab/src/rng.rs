@@ -10,7 +10,7 @@ impl Rng {
         Rng(seed)
     }
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -19,11 +19,11 @@ impl Rng {
     }
     /// A number below `bound`, which is not 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+        ((u128::from(self.draw()) * u128::from(bound)) >> 64) as u64
     }
     /// A number in (0, 1).
     pub fn unit(&mut self) -> f64 {
-        ((self.next() >> 12) as f64 + 0.5) / (1u64 << 52) as f64
+        ((self.draw() >> 12) as f64 + 0.5) / (1u64 << 52) as f64
     }
 }
 

@@ -43,7 +43,7 @@ struct Maildir {
 impl Maildir {
     fn make(dir: &Path, count: usize) -> Result<Maildir> {
         let mut rng = Rng::new(1);
-        let content: Vec<u8> = (0..SIZE_MAX).map(|_| rng.next() as u8).collect();
+        let content: Vec<u8> = (0..SIZE_MAX).map(|_| rng.draw() as u8).collect();
         let mut made = Maildir { paths: Vec::with_capacity(count), bytes: 0 };
         for i in 0..count {
             let folder = dir.join(format!("{:02}", i / PER_FOLDER));

@@ -105,7 +105,7 @@ pub fn latencies(arms: &[ArmResult]) -> Option<String> {
     let all = || curves.iter().flat_map(|(_, points)| points.iter().map(|p| p.1));
     let max = all().fold(f64::NAN, f64::max);
     let min = all().fold(f64::NAN, f64::min);
-    if curves.is_empty() || !(min > 0.0) {
+    if curves.is_empty() || min.is_nan() || min <= 0.0 {
         return None;
     }
     let (low, high) = (min.log10().floor(), (max.log10() + 0.05).max(min.log10().floor() + 1.0));
