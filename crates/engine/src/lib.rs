@@ -230,18 +230,15 @@ impl Engine {
     /// The program is about to wait in poll, select or epoll_wait: drops the readiness of watched rings whose completion
     /// queue was emptied. Cheap when no ring is watched.
     pub fn refresh_readiness(&self) {
-        use core::sync::atomic::Ordering;
-        if self.inner.watched.load(Ordering::Relaxed) == 0 {
+        if !self.has_watched() {
             return;
         }
-        for ring in self.inner.all_rings() {
-            if ring.watched.load(Ordering::Relaxed) {
-                ring.refresh_readiness();
-            }
-            if ring.is_looked_after() {
-                ring.look_for_work();
-            }
-        }
+        self.inner.drop_stale_readiness();
+        self.inner
+            .all_rings()
+            .iter()
+            .filter(|ring| ring.is_looked_after())
+            .for_each(|ring| ring.look_for_work());
     }
 
     /// The program has taken all completions of a watched ring: drops the ring's readiness, as

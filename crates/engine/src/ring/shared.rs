@@ -267,11 +267,6 @@ impl Mapping {
     pub fn set_cq_tail(&self, tail: u32) {
         self.word(CQ_TAIL).store(tail, Ordering::Release);
     }
-    /// One CQE was lost.
-    pub fn count_lost(&self) {
-        self.word(CQ_OVERFLOW).fetch_add(1, Ordering::Relaxed);
-    }
-
     /// The index the array holds for SQ position `at`.
     #[inline]
     pub fn sq_index(&self, at: u32) -> u32 {
