@@ -300,6 +300,14 @@ impl Mapping {
         }
     }
 
+    /// Writes CQEs from position `at` on; the second halves of large ones are zero.
+    #[inline]
+    pub fn write_cqes(&self, at: u32, cqes: &[Cqe]) {
+        for (i, cqe) in cqes.iter().enumerate() {
+            self.write_cqe(at.wrapping_add(i as u32), cqe, [0; 2]);
+        }
+    }
+
     /// `mmap(2)` at one of the ABI's offsets. ENOMEM for others, as the kernel answers, and for rings in program memory.
     pub fn map(
         &self,

@@ -9,7 +9,7 @@ use crate::req::{FileRef, Req, Via};
 use crate::task::Task;
 use crate::Errno;
 use anyring_uapi::setup::{IOPOLL, SUBMIT_ALL};
-use anyring_uapi::{op, sqe, Sqe};
+use anyring_uapi::{op, sqe, Cqe, Sqe};
 use std::sync::Arc;
 
 impl Ring {
@@ -27,6 +27,9 @@ impl Ring {
             }
             let sqe = self.mem.sqe(index);
             submitted += 1;
+            if self.submit_at_once(st, &sqe) {
+                continue;
+            }
             if !self.submit_one(st, task, &sqe) {
                 break;
             }
@@ -36,6 +39,25 @@ impl Ring {
             self.close_chain(st, task);
         }
         submitted
+    }
+
+    /// Operations that need no more than their SQE, and nothing around it, are over here.
+    #[inline]
+    fn submit_at_once(&self, st: &mut State, sqe: &Sqe) -> bool {
+        let plain = sqe.flags == 0 && sqe.personality == 0 && sqe.ioprio == 0 && st.is_plain();
+        if !plain || self.has(IOPOLL) {
+            return false;
+        }
+        let Some(at_once) = table::OPS.get(sqe.opcode as usize).and_then(|def| def.at_once) else {
+            return false;
+        };
+        let Some(res) = at_once(sqe) else { return false };
+        let count = &mut st.counts[sqe.opcode as usize];
+        count.submitted += 1;
+        count.inline += 1;
+        count.posted += 1;
+        self.stage(st, Cqe { user_data: sqe.user_data, res, flags: 0 }, false);
+        true
     }
 
     /// Returns whether to go on with the next SQE.
@@ -50,7 +72,12 @@ impl Ring {
         if !st.chain.is_empty() || req.links() {
             return self.collect(st, task, req) || go_on;
         }
-        self.queue(st, task, Box::new(req));
+        if st.drain_next || !st.drain.is_empty() || req.has(sqe::IO_DRAIN) {
+            self.queue(st, task, Box::new(req));
+        } else {
+            st.outstanding += 1;
+            self.start_here(st, task, req);
+        }
         go_on
     }
 
