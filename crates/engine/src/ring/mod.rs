@@ -270,9 +270,9 @@ impl Ring {
     #[inline]
     pub fn post(&self, st: &mut State, entry: Entry, kind: cq::Kind, from_worker: bool) {
         if kind == cq::Kind::Normal && !entry.large && entry.extra == [0; 2] {
-            return self.stage(st, entry.cqe, from_worker);
+            return self.stage(&mut st.staged, entry.cqe, from_worker);
         }
-        self.empty_stage(st);
+        self.empty_stage(&mut st.staged);
         self.cq.lock().post(&self.mem, entry, kind, from_worker);
     }
 

@@ -26,10 +26,6 @@ impl Default for Staged {
 }
 
 impl Staged {
-    /// Nothing waits.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
     /// Takes what waits, and whether some of it came from a worker.
     pub fn take(&mut self) -> (&[Cqe], bool) {
         let len = core::mem::take(&mut self.len);
@@ -40,27 +36,26 @@ impl Staged {
 impl Ring {
     /// Posts a CQE by the end of this turn.
     #[inline]
-    pub fn stage(&self, st: &mut State, cqe: Cqe, from_worker: bool) {
-        if st.staged.len == CAPACITY {
-            self.empty_stage(st);
+    pub fn stage(&self, staged: &mut Staged, cqe: Cqe, from_worker: bool) {
+        if staged.len == CAPACITY {
+            self.empty_stage(staged);
         }
-        let staged = &mut st.staged;
         staged.cqes[staged.len] = cqe;
         staged.len += 1;
         staged.from_worker |= from_worker;
     }
 
     /// Posts what is staged.
-    pub fn empty_stage(&self, st: &mut State) {
-        if !st.staged.is_empty() {
-            let (cqes, from_worker) = st.staged.take();
+    pub fn empty_stage(&self, staged: &mut Staged) {
+        if staged.len > 0 {
+            let (cqes, from_worker) = staged.take();
             self.cq.lock().post_all(&self.mem, cqes, from_worker);
         }
     }
 
     /// Posts a CQE now, behind what is staged, unless the ring has no room for it.
     pub fn post_if_room(&self, st: &mut State, cqe: Cqe, kind: Kind) -> bool {
-        self.empty_stage(st);
+        self.empty_stage(&mut st.staged);
         self.cq.lock().try_post(&self.mem, cqe.into(), kind)
     }
 }

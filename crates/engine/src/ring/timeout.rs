@@ -165,7 +165,7 @@ impl Ring {
 
     /// Completes the counted timeouts whose number of CQEs has been posted.
     pub fn complete_counted(self: &Arc<Ring>, st: &mut State) {
-        self.empty_stage(st);
+        self.empty_stage(&mut st.staged);
         let posted = self.cq.lock().non_timeouts;
         let mut due: Vec<(u32, Key)> = Vec::new();
         for &key in &st.timers.counted.clone() {
