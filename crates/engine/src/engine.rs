@@ -5,12 +5,13 @@ use crate::futex::Futexes;
 use crate::host::guard::Guards;
 use crate::host::{fd, thread};
 use crate::reactor::Reactor;
+use crate::ring::enter::Enter;
 use crate::ring::state::OpCount;
 use crate::ring::Ring;
 use crate::sync::Lock;
 use crate::task::Task;
-use crate::wq::Pool;
-use crate::{Config, Errno, OpStats, Stats};
+use crate::wq::{Counts, Pool};
+use crate::{Caller, Config, Errno, OpStats, Stats};
 use anyring_uapi::op;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::collections::BTreeMap;
@@ -38,11 +39,14 @@ pub struct Inner {
     retired: Lock<Retired>,
 }
 
-/// Counters of rings that are gone, and the number of all.
+/// Counters of rings and tasks that are gone, and the number of all rings.
 struct Retired {
     rings: u64,
     overflow: u64,
     wakeups: u64,
+    /// Of ring states and CQs.
+    locks: u64,
+    wq: Counts,
     ops: Box<[OpCount; op::COUNT]>,
 }
 
@@ -65,6 +69,8 @@ impl Inner {
                 rings: 0,
                 overflow: 0,
                 wakeups: 0,
+                locks: 0,
+                wq: Counts::default(),
                 ops: Box::new([OpCount::default(); op::COUNT]),
             }),
         }
@@ -140,6 +146,24 @@ impl Inner {
         Some(ring)
     }
 
+    /// `io_uring_enter(2)` on a ring that was named by `fd`.
+    pub fn enter(
+        self: &Arc<Inner>,
+        caller: &Caller,
+        ring: &Arc<Ring>,
+        fd: i32,
+        call: &Enter,
+    ) -> Result<u32, Errno> {
+        let result = ring.enter(self, caller, call);
+        if result == Err(Errno::BADF) {
+            self.notice_closed(fd);
+        }
+        if ring.watched.load(Ordering::Relaxed) {
+            self.serve_watchers(ring);
+        }
+        result
+    }
+
     /// One reference (descriptor or registered index) fewer.
     pub fn release(&self, ring: &Arc<Ring>) {
         if ring.refs.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -166,8 +190,13 @@ impl Inner {
 
     /// Cancels what is in flight and drops what the ring holds.
     fn tear_down(&self, ring: &Arc<Ring>) {
-        if core::mem::replace(&mut ring.state.lock().closed, true) {
-            return;
+        {
+            let mut st = ring.state.lock();
+            // Who came in since closes it when he leaves.
+            if st.closed || !ring.visitors.lock().is_empty() {
+                return;
+            }
+            st.closed = true;
         }
         let sqpoll = ring.sqpoll.lock().take();
         if let Some(sqpoll) = sqpoll {
@@ -186,6 +215,7 @@ impl Inner {
         let mut cq = ring.cq.lock();
         retired.overflow += cq.overflowed;
         retired.wakeups += ring.wakeups.load(Ordering::Relaxed);
+        retired.locks += ring.state.acquisitions() + ring.cq.acquisitions();
         let eventfd = cq.eventfd.take();
         drop((cq, retired, st));
         drop((held, eventfd));
@@ -217,6 +247,7 @@ impl Inner {
                 self.release(&ring);
             }
             task.exit();
+            self.retired.lock().wq += task.pool.counts();
             self.guards.forget(tid);
         }
     }
@@ -276,12 +307,18 @@ impl Inner {
             sums.iter_mut().zip(st.counts.iter()).for_each(|(sum, one)| add(sum, one));
             stats.overflow += ring.cq.lock().overflowed;
             stats.wakeups += ring.wakeups.load(Ordering::Relaxed);
+            stats.lock_acquisitions += ring.state.acquisitions() + ring.cq.acquisitions();
         }
+        let mut wq = Counts::default();
+        self.tasks.lock().values().for_each(|task| wq += task.pool.counts());
         let retired = self.retired.lock();
         sums.iter_mut().zip(retired.ops.iter()).for_each(|(sum, one)| add(sum, one));
         stats.rings = retired.rings;
         stats.overflow += retired.overflow;
         stats.wakeups += retired.wakeups;
+        wq += retired.wq;
+        stats.lock_acquisitions += retired.locks + wq.locks;
+        (stats.wq_lock_acquisitions, stats.wq_wakeups) = (wq.locks, wq.wakeups);
         stats.ops = named(&sums);
         stats
     }
