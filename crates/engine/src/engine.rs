@@ -3,7 +3,7 @@
 use crate::fds::Fds;
 use crate::futex::Futexes;
 use crate::host::guard::Guards;
-use crate::host::{fd, thread};
+use crate::host::{barrier, fd, thread};
 use crate::reactor::Reactor;
 use crate::ring::enter::Enter;
 use crate::ring::state::OpCount;
@@ -74,6 +74,11 @@ impl Inner {
                 ops: Box::new([OpCount::default(); op::COUNT]),
             }),
         }
+    }
+
+    /// Whether locks may favour a thread: worth it where a call costs little, see [`crate::bias`].
+    pub fn favours(&self) -> bool {
+        !self.config.raw_threads && self.config.policy.bias && barrier::is_available()
     }
 
     /// A number no other ring has.

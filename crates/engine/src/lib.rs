@@ -4,6 +4,7 @@
 //! door needs to keep a ring's file descriptor alive: map, duplicate, close.
 //! The engine knows nothing of seccomp, preloading or the command line.
 
+pub mod bias;
 pub mod compat;
 pub mod engine;
 pub mod errno;

@@ -11,13 +11,17 @@ pub struct Policy {
     /// `lazy_reactor=on|off`: a ring whose threads keep coming back to wait is not handed to the background reactor each
     /// time one leaves.
     pub lazy_reactor: bool,
+    /// `bias=on|off`: a ring's locks cost a thread that is alone with the ring no atomic operation. Off where calls
+    /// arrive in a signal handler, which costs more than it saves.
+    pub bias: bool,
     /// `rewrite=on|off`: the preload front door replaces a hot system call site after its first trap.
     pub rewrite: bool,
 }
 
 impl Policy {
     /// What holds where nothing is said.
-    pub const DEFAULT: Policy = Policy { lazy_wake: true, lazy_reactor: true, rewrite: true };
+    pub const DEFAULT: Policy =
+        Policy { lazy_wake: true, lazy_reactor: true, bias: true, rewrite: true };
 
     /// Reads a list; the last value of a name counts. The error is the item that is not understood.
     pub fn parse(list: &[u8]) -> Result<Policy, &[u8]> {
@@ -34,6 +38,7 @@ impl Policy {
         let field = match name {
             b"lazy_wake" => &mut self.lazy_wake,
             b"lazy_reactor" => &mut self.lazy_reactor,
+            b"bias" => &mut self.bias,
             b"rewrite" => &mut self.rewrite,
             _ => return None,
         };
@@ -46,7 +51,8 @@ impl Policy {
     }
 
     /// Names and values, for error messages.
-    pub const HELP: &'static str = "lazy_wake=on|off, lazy_reactor=on|off, rewrite=on|off";
+    pub const HELP: &'static str =
+        "lazy_wake=on|off, lazy_reactor=on|off, bias=on|off, rewrite=on|off";
 }
 
 impl Default for Policy {

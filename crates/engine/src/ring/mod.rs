@@ -25,6 +25,7 @@ pub mod timers;
 pub mod visitors;
 pub mod wait;
 
+use crate::bias::Biased;
 use crate::engine::Inner;
 use crate::host::{self, fd, fd::OwnedFd};
 use crate::registered::region::Memory;
@@ -59,9 +60,9 @@ pub struct Ring {
     /// Shared memory.
     pub mem: SharedRings,
     /// See the module's description.
-    pub state: Lock<State>,
+    pub state: Biased<State>,
     /// See the module's description.
-    pub cq: Lock<Cq>,
+    pub cq: Biased<Cq>,
     /// The task that made it.
     pub task: Arc<Task>,
     /// The engine.
@@ -108,14 +109,15 @@ impl Ring {
         state: State,
     ) -> Ring {
         let lazy_wake = engine.upgrade().is_none_or(|e| e.config.policy.lazy_wake);
+        let favours = engine.upgrade().is_some_and(|e| e.favours());
         let cq = Cq::new(mem.geometry().cq_entries, flags, lazy_wake);
         let enabled = state.enabled;
         Ring {
             id,
             flags,
             mem,
-            state: Lock::new(state),
-            cq: Lock::new(cq),
+            state: Biased::new(state, favours),
+            cq: Biased::new(cq, favours),
             task,
             engine,
             sqpoll: Lock::new(None),
@@ -270,10 +272,10 @@ impl Ring {
     #[inline]
     pub fn post(&self, st: &mut State, entry: Entry, kind: cq::Kind, from_worker: bool) {
         if kind == cq::Kind::Normal && !entry.large && entry.extra == [0; 2] {
-            return self.stage(&mut st.staged, entry.cqe, from_worker);
+            return self.stage(st, entry.cqe, from_worker);
         }
-        self.empty_stage(&mut st.staged);
-        self.cq.lock().post(&self.mem, entry, kind, from_worker);
+        self.empty_stage(st);
+        self.cq.lock_as(st.holder).post(&self.mem, entry, kind, from_worker);
     }
 
     /// Makes the ring's eventfd readable where somebody sleeps on it or polls it.
