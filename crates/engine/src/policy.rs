@@ -14,6 +14,9 @@ pub struct Policy {
     /// `bias=on|off`: a ring's locks cost a thread that is alone with the ring no atomic operation. Off where calls
     /// arrive in a signal handler, which costs more than it saves.
     pub bias: bool,
+    /// `sample_inq=on|off`: a socket is asked whether more bytes wait, for CQE_F_SOCK_NONEMPTY, only now and then once the
+    /// ring's sockets had none many times in a row.
+    pub sample_inq: bool,
     /// `rewrite=on|off`: the preload front door replaces a hot system call site after its first trap.
     pub rewrite: bool,
 }
@@ -21,7 +24,7 @@ pub struct Policy {
 impl Policy {
     /// What holds where nothing is said.
     pub const DEFAULT: Policy =
-        Policy { lazy_wake: true, lazy_reactor: true, bias: true, rewrite: true };
+        Policy { lazy_wake: true, lazy_reactor: true, bias: true, sample_inq: true, rewrite: true };
 
     /// Reads a list; the last value of a name counts. The error is the item that is not understood.
     pub fn parse(list: &[u8]) -> Result<Policy, &[u8]> {
@@ -39,6 +42,7 @@ impl Policy {
             b"lazy_wake" => &mut self.lazy_wake,
             b"lazy_reactor" => &mut self.lazy_reactor,
             b"bias" => &mut self.bias,
+            b"sample_inq" => &mut self.sample_inq,
             b"rewrite" => &mut self.rewrite,
             _ => return None,
         };
@@ -52,7 +56,7 @@ impl Policy {
 
     /// Names and values, for error messages.
     pub const HELP: &'static str =
-        "lazy_wake=on|off, lazy_reactor=on|off, bias=on|off, rewrite=on|off";
+        "lazy_wake=on|off, lazy_reactor=on|off, bias=on|off, sample_inq=on|off, rewrite=on|off";
 }
 
 impl Default for Policy {

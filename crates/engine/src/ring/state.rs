@@ -4,6 +4,7 @@ use super::pending::Table;
 use super::staged::Staged;
 use super::standing::Standing;
 use super::timers::Timers;
+use crate::ops::net::leftover::Leftover;
 use crate::registered::buffers::Buffers;
 use crate::registered::creds::Personalities;
 use crate::registered::files::Files;
@@ -80,6 +81,8 @@ pub struct State {
     pub buffers: Buffers,
     /// Provided buffers.
     pub groups: Groups,
+    /// Whether sockets are asked what is left in them.
+    pub leftover: Leftover,
     /// Registered credentials.
     pub personalities: Personalities,
     /// Restrictions in force.
@@ -103,7 +106,7 @@ impl State {
     }
 
     /// A fresh ring's.
-    pub fn new(enabled: bool, owner: Option<i32>) -> State {
+    pub fn new(enabled: bool, owner: Option<i32>, leftover: Leftover) -> State {
         State {
             holder: 0,
             enabled,
@@ -125,6 +128,7 @@ impl State {
             files: Files::default(),
             buffers: Buffers::default(),
             groups: Groups::default(),
+            leftover,
             personalities: Personalities::default(),
             restrictions: Restrictions::default(),
             region: None,

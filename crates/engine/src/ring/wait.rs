@@ -62,7 +62,7 @@ impl Ring {
         if self.cq.lock().tail().wrapping_sub(self.mem.cq_head()) >= min {
             return Ok(());
         }
-        let mut any = false;
+        let (mut any, mut events) = (false, [Event::default(); 64]);
         let result = loop {
             let target = if any { self.mem.cq_head().wrapping_add(1) } else { target };
             match self.look(target, timeouts) {
@@ -73,18 +73,20 @@ impl Ring {
                     continue;
                 }
                 Look::Sleep(target) => {
-                    let slept = mask_of(wait)
-                        .and_then(|mask| self.sleep(&Wait { mask, ..*wait }, any, batch));
+                    let slept = mask_of(wait).and_then(|mask| {
+                        self.sleep(&Wait { mask, ..*wait }, any, batch, &mut events)
+                    });
+                    // First, or what this thread is about to post would wake it.
                     self.cq.lock().remove_sleeper(target);
                     match slept {
-                        Ok(Some(())) => {}
-                        Ok(None) if !any && wait.min_wait_until.is_some() => {
+                        Ok(n) if n > 0 => self.handle_woken(&events[..n]),
+                        Ok(_) if !any && wait.min_wait_until.is_some() => {
                             match self.min_wait_over(wait) {
                                 Some(end) => break end,
                                 None => any = true,
                             }
                         }
-                        Ok(None) => break Err(Errno::TIME),
+                        Ok(_) => break Err(Errno::TIME),
                         Err(e) => break Err(e),
                     }
                 }
@@ -128,8 +130,14 @@ impl Ring {
         Look::Sleep(target)
     }
 
-    /// One sleep. `Ok(None)` if the time was up.
-    fn sleep(self: &Arc<Ring>, wait: &Wait, any: bool, batch: usize) -> Result<Option<()>, Errno> {
+    /// One sleep. How many events ended it; 0 if the time was up.
+    fn sleep(
+        self: &Arc<Ring>,
+        wait: &Wait,
+        any: bool,
+        batch: usize,
+        events: &mut [Event],
+    ) -> Result<usize, Errno> {
         let until = match (wait.min_wait_until, any) {
             // A timeout shorter than the minimum wait does not cut that short.
             (Some(min), false) => Some(min),
@@ -143,16 +151,14 @@ impl Ring {
             }
         };
         self.come_back();
-        let mut events = [Event::default(); 64];
         let limit = if self.defers() { batch.min(events.len()) } else { events.len() };
-        let n = epoll::wait(self.epfd()?, &mut events[..limit], timeout, wait.mask)?;
-        if n == 0 {
-            return Ok(None);
+        epoll::wait(self.epfd()?, &mut events[..limit], timeout, wait.mask)
+    }
+
+    fn handle_woken(self: &Arc<Ring>, events: &[Event]) {
+        if events.iter().any(|e| e.token != super::TOKEN_WAKE) {
+            self.handle_events(events);
         }
-        if events[..n].iter().any(|e| e.token != super::TOKEN_WAKE) {
-            self.handle_events(&events[..n]);
-        }
-        Ok(Some(()))
     }
 
     /// `min_wait` expired: with a CQE there the wait is over, with more time left any CQE will do.
