@@ -4,6 +4,7 @@
 //! events are handled, never while waiting. `cq` guards the completion queue, is taken after
 //! `state`, and alone suffices to look whether enough has completed.
 
+pub mod by_data;
 pub mod cancel;
 pub mod chain;
 pub mod complete;

@@ -7,7 +7,7 @@
 //! gives way to others renews its registration, which puts it behind them if its file is still ready.
 
 use super::cq::Kind;
-use super::pending::{Pending, PollArm};
+use super::pending::{Kind as WaitKind, Pending, PollArm};
 use super::state::State;
 use super::{Ring, TOKEN_TIMER, TOKEN_WAKE};
 use crate::host::poll::{self as epoll, Event};
@@ -293,13 +293,10 @@ impl Ring {
         st: &mut State,
         change: &crate::ops::poll::Remove,
     ) -> Result<(), Errno> {
-        let is_target = |p: &Pending| match p {
-            Pending::Poll(arm) => {
-                matches!(arm.req.op, Op::Poll(_)) && arm.req.user_data == change.user_data
-            }
-            _ => false,
-        };
-        let key = st.pending.find(is_target).ok_or(Errno::NOENT)?;
+        let is_poll =
+            |p: &Pending| matches!(p, Pending::Poll(a) if matches!(a.req.op, Op::Poll(_)));
+        let key = st.pending.with_data(WaitKind::Poll, change.user_data, is_poll).next();
+        let key = key.ok_or(Errno::NOENT)?;
         if change.events.is_none() && change.new_user_data.is_none() {
             let arm = self.take_poll(st, key).ok_or(Errno::NOENT)?;
             self.push_task_work(
@@ -308,10 +305,10 @@ impl Ring {
             );
             return Ok(());
         }
-        let Some(Pending::Poll(arm)) = st.pending.get(key) else { return Err(Errno::NOENT) };
         if let Some(user_data) = change.new_user_data {
-            arm.req.user_data = user_data;
+            st.pending.rename(key, user_data);
         }
+        let Some(Pending::Poll(arm)) = st.pending.get(key) else { return Err(Errno::NOENT) };
         if let Some(events) = change.events {
             arm.events = events;
             let mode = if arm.multishot { epoll::ET } else { epoll::ONESHOT };
