@@ -9,7 +9,7 @@ use crate::ring::state::OpCount;
 use crate::ring::Ring;
 use crate::sync::Lock;
 use crate::task::Task;
-use crate::wq::Pool;
+use crate::wq::{Counts, Pool};
 use crate::{Config, Errno, OpStats, Stats};
 use anyring_uapi::op;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -38,11 +38,14 @@ pub struct Inner {
     retired: Lock<Retired>,
 }
 
-/// Counters of rings that are gone, and the number of all.
+/// Counters of rings and tasks that are gone, and the number of all rings.
 struct Retired {
     rings: u64,
     overflow: u64,
     wakeups: u64,
+    /// Of ring states and CQs.
+    locks: u64,
+    wq: Counts,
     ops: Box<[OpCount; op::COUNT]>,
 }
 
@@ -65,6 +68,8 @@ impl Inner {
                 rings: 0,
                 overflow: 0,
                 wakeups: 0,
+                locks: 0,
+                wq: Counts::default(),
                 ops: Box::new([OpCount::default(); op::COUNT]),
             }),
         }
@@ -186,6 +191,7 @@ impl Inner {
         let mut cq = ring.cq.lock();
         retired.overflow += cq.overflowed;
         retired.wakeups += ring.wakeups.load(Ordering::Relaxed);
+        retired.locks += ring.state.acquisitions() + ring.cq.acquisitions();
         let eventfd = cq.eventfd.take();
         drop((cq, retired, st));
         drop((held, eventfd));
@@ -217,6 +223,7 @@ impl Inner {
                 self.release(&ring);
             }
             task.exit();
+            self.retired.lock().wq += task.pool.counts();
             self.guards.forget(tid);
         }
     }
@@ -276,12 +283,18 @@ impl Inner {
             sums.iter_mut().zip(st.counts.iter()).for_each(|(sum, one)| add(sum, one));
             stats.overflow += ring.cq.lock().overflowed;
             stats.wakeups += ring.wakeups.load(Ordering::Relaxed);
+            stats.lock_acquisitions += ring.state.acquisitions() + ring.cq.acquisitions();
         }
+        let mut wq = Counts::default();
+        self.tasks.lock().values().for_each(|task| wq += task.pool.counts());
         let retired = self.retired.lock();
         sums.iter_mut().zip(retired.ops.iter()).for_each(|(sum, one)| add(sum, one));
         stats.rings = retired.rings;
         stats.overflow += retired.overflow;
         stats.wakeups += retired.wakeups;
+        wq += retired.wq;
+        stats.lock_acquisitions += retired.locks + wq.locks;
+        (stats.wq_lock_acquisitions, stats.wq_wakeups) = (wq.locks, wq.wakeups);
         stats.ops = named(&sums);
         stats
     }
