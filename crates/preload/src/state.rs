@@ -12,11 +12,10 @@ use core::ptr;
 use core::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::*,
 };
+use std::sync::OnceLock;
 
 static ACTIVE: AtomicBool = AtomicBool::new(false);
-static LAZY_WAKE: AtomicBool = AtomicBool::new(true);
-static LAZY_REACTOR: AtomicBool = AtomicBool::new(true);
-static REWRITE: AtomicBool = AtomicBool::new(true);
+static POLICY: OnceLock<Policy> = OnceLock::new();
 static RING_BASE: AtomicI32 = AtomicI32::new(i32::MAX);
 static RING_END: AtomicI32 = AtomicI32::new(i32::MAX);
 static PRIVATE_MIN: AtomicI32 = AtomicI32::new(i32::MAX);
@@ -29,19 +28,13 @@ pub fn active() -> bool {
 /// From now on the engine answers.
 pub fn activate(layout: FdLayout, policy: Policy) {
     set_layout(layout);
-    LAZY_WAKE.store(policy.lazy_wake, Relaxed);
-    LAZY_REACTOR.store(policy.lazy_reactor, Relaxed);
-    REWRITE.store(policy.rewrite, Relaxed);
+    let _ = POLICY.set(policy);
     ACTIVE.store(true, Release);
 }
 
 /// The policy this process was started with.
 fn policy() -> Policy {
-    Policy {
-        lazy_wake: LAZY_WAKE.load(Relaxed),
-        lazy_reactor: LAZY_REACTOR.load(Relaxed),
-        rewrite: REWRITE.load(Relaxed),
-    }
+    POLICY.get().copied().unwrap_or_default()
 }
 
 /// Fixes where descriptors go.

@@ -125,7 +125,7 @@ impl Ring {
     }
 
     /// Lets requests go that waited for earlier ones.
-    fn release_drained(&self, st: &mut State) {
+    pub(super) fn release_drained(&self, st: &mut State) {
         while let Some(head) = st.drain.front() {
             if head.has(IO_DRAIN) && st.outstanding > 0 {
                 return;
@@ -207,6 +207,8 @@ impl Ring {
         }
         let mut cq = self.cq.lock();
         st.count_base = cq.non_timeouts;
+        cq.early_now = 0;
+        cq.exact = !st.timers.counted.is_empty() || !st.drain.is_empty();
         let commit = cq.commit(&self.mem);
         drop(cq);
         if commit.posted {
