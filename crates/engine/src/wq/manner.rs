@@ -30,7 +30,6 @@ pub fn of(item: &WorkItem, req: &Req) -> Manner {
             first(req, if item.regular { Manner::Watched } else { Manner::Waits })
         }
         op::SEND | op::RECV | op::SENDMSG | op::RECVMSG => first(req, Manner::Waits),
-        op::OPENAT | op::OPENAT2 => first(req, Manner::Watched),
         op::SPLICE | op::TEE | op::FSYNC | op::SYNC_FILE_RANGE => Manner::Waits,
         op::ACCEPT | op::CONNECT | op::WAITID | op::FUTEX_WAIT | op::FUTEX_WAITV => Manner::Waits,
         _ => Manner::Watched,
