@@ -47,6 +47,9 @@ impl Ring {
         self.end_link_timeout(st, req);
         self.follow_chain(st, req);
         self.retire(st, req);
+        if self.tagged.load(Ordering::Relaxed) {
+            self.empty_stage(st);
+        }
     }
 
     /// Posts a CQE that is not the request's last, if the ring has room for it.
