@@ -11,6 +11,9 @@ pub struct Policy {
     /// `lazy_reactor=on|off`: a ring whose threads keep coming back to wait is not handed to the background reactor each
     /// time one leaves.
     pub lazy_reactor: bool,
+    /// `bias=on|off`: a ring's locks cost a thread that is alone with the ring no atomic operation. Off where calls
+    /// arrive in a signal handler, which costs more than it saves.
+    pub bias: bool,
     /// `rewrite=on|off`: the preload front door replaces a hot system call site after its first trap.
     pub rewrite: bool,
     /// `wq_locking=split|coarse`: see [`crate::wq`].
@@ -40,6 +43,7 @@ impl Policy {
     pub const DEFAULT: Policy = Policy {
         lazy_wake: true,
         lazy_reactor: true,
+        bias: true,
         rewrite: true,
         wq_locking: WqLocking::Split,
         wq_free_batch: 16,
@@ -63,6 +67,7 @@ impl Policy {
         let field = match name {
             b"lazy_wake" => &mut self.lazy_wake,
             b"lazy_reactor" => &mut self.lazy_reactor,
+            b"bias" => &mut self.bias,
             b"rewrite" => &mut self.rewrite,
             b"wq_linger" => &mut self.wq_linger,
             b"wq_readahead" => &mut self.wq_readahead,
@@ -89,7 +94,8 @@ impl Policy {
     }
 
     /// Names and values, for error messages.
-    pub const HELP: &'static str = "lazy_wake=on|off, lazy_reactor=on|off, rewrite=on|off, \
+    pub const HELP: &'static str =
+        "lazy_wake=on|off, lazy_reactor=on|off, bias=on|off, rewrite=on|off, \
         wq_locking=split|coarse, wq_free_batch=1..1024, wq_free_max_delay_us=100..1000000, \
         wq_linger=on|off, wq_readahead=on|off";
 }

@@ -12,10 +12,9 @@ use core::ptr;
 use core::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::*,
 };
-use std::sync::OnceLock;
 
 static ACTIVE: AtomicBool = AtomicBool::new(false);
-static POLICY: OnceLock<Policy> = OnceLock::new();
+static POLICY: AtomicPtr<Policy> = AtomicPtr::new(ptr::null_mut());
 static RING_BASE: AtomicI32 = AtomicI32::new(i32::MAX);
 static RING_END: AtomicI32 = AtomicI32::new(i32::MAX);
 static PRIVATE_MIN: AtomicI32 = AtomicI32::new(i32::MAX);
@@ -28,13 +27,14 @@ pub fn active() -> bool {
 /// From now on the engine answers.
 pub fn activate(layout: FdLayout, policy: Policy) {
     set_layout(layout);
-    let _ = POLICY.set(policy);
+    POLICY.store(Box::into_raw(Box::new(policy)), Release);
     ACTIVE.store(true, Release);
 }
 
 /// The policy this process was started with.
 fn policy() -> Policy {
-    POLICY.get().copied().unwrap_or_default()
+    // SAFETY: null, or a box that is never freed.
+    unsafe { POLICY.load(Acquire).as_ref() }.copied().unwrap_or_default()
 }
 
 /// Fixes where descriptors go.

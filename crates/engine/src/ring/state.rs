@@ -1,6 +1,7 @@
 //! What a ring's lock guards: the submission side, the requests that wait, the registered resources.
 
 use super::pending::Table;
+use super::staged::Staged;
 use super::standing::Standing;
 use super::timers::Timers;
 use crate::registered::buffers::Buffers;
@@ -40,6 +41,8 @@ pub struct OpCount {
 
 /// See the module's description.
 pub struct State {
+    /// The thread that holds the lock, in a call that said so; 0 in all others. Never left behind.
+    pub holder: i32,
     /// False until ENABLE_RINGS with R_DISABLED.
     pub enabled: bool,
     /// The one task that may submit, with SINGLE_ISSUER.
@@ -68,6 +71,8 @@ pub struct State {
     pub timers: Timers,
     /// See [`TaskWork`].
     pub tw: VecDeque<TaskWork>,
+    /// CQEs of this turn.
+    pub staged: Staged,
     /// A multishot poll was armed in this call: look at its file before returning.
     pub fresh_multishot: bool,
     /// Registered files.
@@ -91,9 +96,19 @@ pub struct State {
 }
 
 impl State {
+    /// An SQE without flags is not affected by the ones before it.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.chain.is_empty()
+            && self.drain.is_empty()
+            && !self.drain_next
+            && !self.restrictions.is_active()
+    }
+
     /// A fresh ring's.
     pub fn new(enabled: bool, owner: Option<i32>) -> State {
         State {
+            holder: 0,
             enabled,
             owner,
             closed: false,
@@ -108,6 +123,7 @@ impl State {
             standing: Standing::default(),
             timers: Timers::default(),
             tw: VecDeque::new(),
+            staged: Staged::default(),
             fresh_multishot: false,
             files: Files::default(),
             buffers: Buffers::default(),
