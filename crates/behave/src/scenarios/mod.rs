@@ -9,6 +9,7 @@ mod drain;
 mod eventfds;
 mod fd_ops;
 mod fs;
+mod gone;
 mod issuer;
 mod kbufs;
 mod link_breaks;
@@ -46,6 +47,7 @@ const TOPICS: &[&[Scenario]] = &[
     overflow::SCENARIOS,
     waits::SCENARIOS,
     issuer::SCENARIOS,
+    gone::SCENARIOS,
     eventfds::SCENARIOS,
     kbufs::SCENARIOS,
     multishot::SCENARIOS,

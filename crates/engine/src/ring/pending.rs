@@ -25,6 +25,10 @@ pub struct PollArm {
 }
 
 impl PollArm {
+    /// The thread that submitted it has ended: what happens next only ends it.
+    pub fn is_orphan(&self) -> bool {
+        self.req.task.as_ref().is_some_and(|task| task.is_dead())
+    }
     /// The registered descriptor.
     pub fn fd(&self) -> i32 {
         self.own_fd.as_ref().map_or(self.req.file.raw(), OwnedFd::raw)

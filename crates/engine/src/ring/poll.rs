@@ -103,7 +103,8 @@ impl Ring {
     }
 
     /// POLL_ADD that was not ready.
-    pub fn arm_poll_request(self: &Arc<Ring>, st: &mut State, mut req: Box<Req>) {
+    pub fn arm_poll_request(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, mut req: Box<Req>) {
+        req.task.get_or_insert_with(|| task.clone());
         let Op::Poll(Add { events, multishot }) = req.op else {
             return self.complete(st, req, Errno::INVAL.res(), 0);
         };
@@ -200,6 +201,12 @@ impl Ring {
 
     fn handle_ready(self: &Arc<Ring>, st: &mut State, key: Key, revents: u32) {
         match st.pending.get(key) {
+            Some(Pending::Poll(arm)) if arm.is_orphan() => {
+                if let Some(mut arm) = self.take_poll(st, key) {
+                    arm.req.via = Via::Polled;
+                    self.complete(st, arm.req, Errno::CANCELED.res(), 0);
+                }
+            }
             Some(Pending::Poll(arm)) if arm.multishot => self.poll_fired_again(st, key, revents),
             Some(Pending::Poll(arm)) if matches!(arm.req.op, Op::Poll(_)) => {
                 let res = revents & (arm.events | epoll::ERR | epoll::HUP);
