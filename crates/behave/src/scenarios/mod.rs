@@ -4,6 +4,7 @@ use crate::scenario::Scenario;
 
 mod async_waits;
 mod cancels;
+mod crowds;
 mod direct;
 mod drain;
 mod eventfds;
@@ -44,6 +45,7 @@ const TOPICS: &[&[Scenario]] = &[
     link_breaks::SCENARIOS,
     cancels::SCENARIOS,
     polls::SCENARIOS,
+    crowds::SCENARIOS,
     overflow::SCENARIOS,
     waits::SCENARIOS,
     issuer::SCENARIOS,

@@ -46,7 +46,8 @@ pub struct Index {
 
 /// The hash of a kind of wait and a user_data.
 pub fn hash(kind: u8, user_data: u64) -> u64 {
-    let mixed = (user_data ^ u64::from(kind) << 56).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let both = user_data ^ u64::from(kind + 1).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    let mixed = both.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     mixed ^ mixed >> 32
 }
 
@@ -140,6 +141,12 @@ mod tests {
             at = Index::after(link);
         }
         found
+    }
+
+    #[test]
+    fn kinds_of_one_user_data_are_in_chains_of_their_own() {
+        let chains: std::collections::BTreeSet<u64> = (0..4).map(|k| hash(k, 7) % 4096).collect();
+        assert_eq!(chains.len(), 4);
     }
 
     #[test]

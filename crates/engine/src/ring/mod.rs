@@ -9,6 +9,7 @@ pub mod cancel;
 pub mod chain;
 pub mod complete;
 pub mod cq;
+pub mod crowd;
 pub mod enter;
 pub mod finished;
 pub mod futex;

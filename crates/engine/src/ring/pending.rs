@@ -16,6 +16,8 @@ pub struct PollArm {
     pub own_fd: Option<OwnedFd>,
     /// The number whose standing registration serves it, and whether its one event has come.
     pub standing: Option<(i32, bool)>,
+    /// The crowd it waits in.
+    pub crowd: Option<u32>,
     /// Poll events waited for.
     pub events: u32,
     /// Multishot: stays armed.
@@ -25,6 +27,18 @@ pub struct PollArm {
 }
 
 impl PollArm {
+    /// A one-shot wait with a registration by itself.
+    pub fn alone(req: Box<Req>, events: u32) -> PollArm {
+        PollArm {
+            req,
+            own_fd: None,
+            standing: None,
+            crowd: None,
+            events,
+            multishot: false,
+            tries: 0,
+        }
+    }
     /// The thread that submitted it has ended: what happens next only ends it.
     pub fn is_orphan(&self) -> bool {
         self.req.task.as_ref().is_some_and(|task| task.is_dead())

@@ -1,5 +1,6 @@
 //! What a ring's lock guards: the submission side, the requests that wait, the registered resources.
 
+use super::crowd::Crowds;
 use super::pending::Table;
 use super::staged::Staged;
 use super::standing::Standing;
@@ -68,6 +69,8 @@ pub struct State {
     pub pending: Table,
     /// Files that stay registered.
     pub standing: Standing,
+    /// Requests that wait for the same file.
+    pub crowds: Crowds,
     /// Deadlines of the timers among them.
     pub timers: Timers,
     /// See [`TaskWork`].
@@ -124,6 +127,7 @@ impl State {
             count_base: 0,
             pending: Table::default(),
             standing: Standing::default(),
+            crowds: Crowds::default(),
             timers: Timers::default(),
             tw: VecDeque::new(),
             staged: Staged::default(),

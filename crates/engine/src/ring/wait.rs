@@ -79,7 +79,7 @@ impl Ring {
                     // First, or what this thread is about to post would wake it.
                     self.cq.lock().remove_sleeper(target);
                     match slept {
-                        Ok(n) if n > 0 => self.handle_woken(&events[..n]),
+                        Ok(n) if n > 0 => self.handle_woken(&events[..n], batch),
                         Ok(_) if !any && wait.min_wait_until.is_some() => {
                             match self.min_wait_over(wait) {
                                 Some(end) => break end,
@@ -155,9 +155,9 @@ impl Ring {
         epoll::wait(self.epfd()?, &mut events[..limit], timeout, wait.mask)
     }
 
-    fn handle_woken(self: &Arc<Ring>, events: &[Event]) {
+    fn handle_woken(self: &Arc<Ring>, events: &[Event], batch: usize) {
         if events.iter().any(|e| e.token != super::TOKEN_WAKE) {
-            self.handle_events(events);
+            self.handle_events(events, if self.defers() { batch } else { usize::MAX });
         }
     }
 
