@@ -156,7 +156,7 @@ fn check_link_timeout(st: &State, def: &OpDef) -> Result<(), Errno> {
     }
 }
 
-fn new_request(sqe: &Sqe) -> Req {
+pub(crate) fn new_request(sqe: &Sqe) -> Req {
     Req {
         user_data: sqe.user_data,
         // An unknown opcode is cleaned up like a NOP.
