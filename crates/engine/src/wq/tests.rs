@@ -258,8 +258,8 @@ fn nothing_is_held_over_a_change_of_ring() {
     let engine = engine("");
     let (one, other) = (Client::of(&engine), Client::of(&engine));
     let (mut batch, returns) = batch(8, 1_000_000);
-    assert!(batch.add(&one.ring(), finished(&one), 0).iter().all(Option::is_none));
-    let [before, after] = batch.add(&other.ring(), finished(&other), 0);
+    assert!(batch.add(&one.ring(), finished(&one), true, || 0).iter().all(Option::is_none));
+    let [before, after] = batch.add(&other.ring(), finished(&other), true, || 0);
     assert!(after.is_none());
     before.expect("the first ring's").give_back();
     assert_eq!((one.known(), returns.requests.load(Relaxed)), (0, 1));
@@ -271,7 +271,7 @@ fn nothing_is_held_longer_than_the_delay_nor_beyond_the_number() {
     let client = Client::new("");
     let ring = client.ring();
     let (mut batch, _) = batch(3, 50);
-    let mut add = |now| batch.add(&ring, finished(&client), now)[1].is_some();
+    let mut add = |now| batch.add(&ring, finished(&client), false, || now)[1].is_some();
     assert_eq!([add(1000), add(50_999), add(51_000)], [false, false, true]);
     assert_eq!([add(60_000), add(60_001), add(60_002)], [false, false, true]);
     assert_eq!([add(70_000), add(120_000)], [false, true]);

@@ -227,9 +227,10 @@ impl Worker {
         res: i32,
         flags: u32,
     ) -> Option<Arc<WorkItem>> {
-        if self.slot.batch.lock().is_on() && item.ring.post_at_once(&req, res, flags) {
-            let now = now_ns(Clock::Monotonic);
-            let due = self.slot.batch.lock().add(&item.ring, (item.key, req), now);
+        if self.pool.policy.wq_free_batch > 1 && item.ring.post_at_once(&req, res, flags) {
+            let instant = manner::of(item, &req) == Manner::Quick;
+            let now = || now_ns(Clock::Monotonic);
+            let due = self.slot.batch.lock().add(&item.ring, (item.key, req), instant, now);
             due.into_iter().flatten().for_each(Held::give_back);
             return None;
         }
