@@ -31,7 +31,7 @@ impl Drop for Folder {
 fn the_list_names_every_experiment() {
     let output = anyring(&["bench", "list"]).output().unwrap();
     assert_quiet(&output, 0);
-    for name in ["maildir", "nop", "echo", "lazy-wake", "iopoll", "randread", "idle"] {
+    for name in ["maildir", "nop", "echo", "lazy-wake", "iopoll", "randread", "coldread", "idle"] {
         assert!(stdout(&output).lines().any(|line| line.starts_with(name)), "{name}");
     }
 }

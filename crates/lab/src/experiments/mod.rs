@@ -1,5 +1,6 @@
 //! The experiments, one a file.
 
+mod coldread;
 mod echo;
 mod idle;
 mod iopoll;
@@ -35,6 +36,7 @@ pub const ALL: &[Experiment] = &[
     lazy_wake::EXPERIMENT,
     iopoll::EXPERIMENT,
     randread::EXPERIMENT,
+    coldread::EXPERIMENT,
     idle::EXPERIMENT,
 ];
 
