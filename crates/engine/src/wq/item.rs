@@ -1,6 +1,6 @@
 //! A request on its way through a worker.
 
-use super::Pool;
+use super::{reads, Pool};
 use crate::host::fd;
 use crate::req::{Key, Req};
 use crate::ring::Ring;
@@ -29,6 +29,8 @@ pub struct WorkItem {
     pub bound: bool,
     /// Its file is a regular one.
     pub regular: bool,
+    /// A read of a regular file that found its data not cached.
+    pub cold: bool,
     req: Lock<Option<Box<Req>>>,
     link: Link<WorkItem>,
 }
@@ -47,6 +49,7 @@ impl WorkItem {
         let stat = needs_stat.then(|| fd::stat(req.file.raw()).ok()).flatten();
         let regular = stat.is_some_and(|s| s.is_regular());
         let on_disk = regular || stat.is_some_and(|s| s.is_block());
+        let cold = regular && req.tried && reads::is_candidate(&req);
         let hash = stat.filter(|_| def.hashed && regular).map(|s| s.dev.rotate_left(32) ^ s.ino);
         WorkItem {
             ring,
@@ -58,6 +61,7 @@ impl WorkItem {
             hash,
             bound: !def.unbound || on_disk,
             regular,
+            cold,
             req: Lock::new(Some(req)),
             link: Link::default(),
         }

@@ -12,7 +12,6 @@ use crate::ops::{Ctx, Issue};
 use crate::req::Req;
 use crate::Errno;
 use core::sync::atomic::Ordering::SeqCst;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// One worker, on its own thread.
@@ -20,8 +19,8 @@ pub(super) struct Worker {
     pub(super) pool: Arc<Pool>,
     pub(super) bound: bool,
     pub(super) slot: Arc<Slot>,
-    /// A run of reads that it took together.
-    pub(super) run: VecDeque<Arc<WorkItem>>,
+    /// Its last item was a cold read.
+    reading: bool,
 }
 
 /// A worker's life.
@@ -33,7 +32,7 @@ pub fn run(pool: Arc<Pool>, bound: bool) {
     }
     let slot = pool.account(bound).enlist(|generation| Slot::new(tid, generation, pool.batch()));
     let engine = pool.engine.clone();
-    let mut worker = Worker { pool, bound, slot, run: VecDeque::new() };
+    let mut worker = Worker { pool, bound, slot, reading: false };
     let mut ended = None;
     while let Some(item) = worker.next(ended) {
         ended = item.hash;
@@ -55,13 +54,9 @@ pub fn run(pool: Arc<Pool>, bound: bool) {
 impl Worker {
     /// Waits for the next item; `None`: it is to leave, and is counted out. `ended` is the hash of the item before.
     fn next(&mut self, mut ended: Option<u64>) -> Option<Arc<WorkItem>> {
-        if let Some(item) = self.run.pop_front() {
-            self.slot.begin(item.id());
-            return Some(item);
-        }
         let account = self.pool.account(self.bound);
         loop {
-            match account.take(&self.slot, ended.take()) {
+            match account.take(&self.slot, ended.take(), self.reading) {
                 Take::Item(item) => return Some(item),
                 Take::Stale => {
                     self.return_held();
@@ -134,6 +129,7 @@ impl Worker {
         if self.slot.is_stopped() {
             return Issue::err(Errno::CANCELED);
         }
+        self.reading = false;
         let mut manner = manner::of(item, req);
         if let Some(creds) = req.creds.clone() {
             // A thread started while they are in force would have them too: somebody else has to be active.
@@ -162,10 +158,16 @@ impl Worker {
                 outcome
             }
             Manner::Waits => {
-                reads::begin_run(self, item, req);
+                self.reading = reads::start_others(&self.pool, self.bound, item, req);
+                if self.reading && self.pool.account(self.bound).enter_reading() {
+                    self.pool.tick();
+                }
                 self.block();
                 let outcome = self.issue(item, req);
                 self.back_from_call();
+                if self.reading {
+                    self.pool.account(self.bound).leave_reading();
+                }
                 outcome
             }
         }
