@@ -192,6 +192,97 @@ fn a_worker_is_interrupted() {
     }
 }
 
+/// Pipes, and a splice between them that waits in a worker.
+struct Stuck {
+    from: (OwnedFd, OwnedFd),
+    to: (OwnedFd, OwnedFd),
+}
+
+impl Stuck {
+    fn new() -> Stuck {
+        let pipe = || {
+            let mut fds = [0; 2];
+            // SAFETY: two new descriptors.
+            unsafe {
+                assert_eq!(libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC), 0);
+                (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1]))
+            }
+        };
+        Stuck { from: pipe(), to: pipe() }
+    }
+    fn splice(&self) -> anyring::squeue::Entry {
+        let (from, to) = (self.from.0.as_raw_fd(), self.to.1.as_raw_fd());
+        opcode::Splice::new(types::Fd(from), -1, types::Fd(to), -1, 1).build().user_data(1)
+    }
+    /// Whether nobody holds the reading end but us.
+    fn is_free(self) -> bool {
+        let mut writer = std::fs::File::from(self.from.1);
+        drop(self.from.0);
+        (0..500).any(|_| {
+            std::thread::sleep(Duration::from_millis(2));
+            writer.write_all(b"x").is_err()
+        })
+    }
+}
+
+#[test]
+fn a_link_timeout_ends_a_splice_that_waits_in_a_worker() {
+    // The kernel's does not.
+    let mut ring = ring(Backend::User);
+    let stuck = Stuck::new();
+    push(&mut ring, stuck.splice().flags(anyring::squeue::Flags::IO_LINK));
+    let soon = types::Timespec::new().nsec(5_000_000);
+    push(&mut ring, opcode::LinkTimeout::new(&soon).build().user_data(2));
+    ring.submit_and_wait(2).unwrap();
+    let mut done = completions(&mut ring);
+    done.sort();
+    assert_eq!(done[0], (1, -libc::ECANCELED));
+    assert!([-libc::EALREADY, -libc::ETIME].contains(&done[1].1), "{done:?}");
+    assert!(stuck.is_free());
+}
+
+#[test]
+fn workers_that_wait_for_ever_hold_nothing_up() {
+    let (rings, threads): (Vec<Stuck>, Vec<Stuck>) =
+        (0..4).map(|_| (Stuck::new(), Stuck::new())).unzip();
+    for stuck in rings {
+        let mut ring = ring(Backend::User);
+        push(&mut ring, stuck.splice());
+        ring.submit().unwrap();
+        std::thread::sleep(Duration::from_millis(2));
+        drop(ring);
+        assert!(stuck.is_free(), "the ring is gone");
+    }
+    for stuck in threads {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut ring = ring(Backend::User);
+                push(&mut ring, stuck.splice());
+                ring.submit().unwrap();
+                std::thread::sleep(Duration::from_millis(2));
+                // Its thread ends, the ring does not.
+                std::mem::forget(ring);
+            });
+        });
+        assert!(stuck.is_free(), "the thread is gone");
+    }
+}
+
+#[test]
+fn a_process_with_waiting_workers_ends() {
+    let status = in_child(|| {
+        let mut ring = ring(Backend::User);
+        let stuck: Vec<Stuck> = (0..3).map(|_| Stuck::new()).collect();
+        for stuck in &stuck {
+            push(&mut ring, stuck.splice());
+        }
+        ring.submit().unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+        7
+    });
+    assert_eq!(status, 7);
+}
+
 /// Lets the thread do nothing but end: every other system call kills it.
 fn allow_only_exit() {
     const fn op(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filter {

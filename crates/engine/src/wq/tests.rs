@@ -321,6 +321,30 @@ fn a_blocked_worker_is_replaced_while_work_waits_and_no_longer() {
     assert_eq!(client.reap(1)[0].0, 1);
 }
 
+#[test]
+fn a_chain_goes_on_in_the_same_worker() {
+    let client = Client::new("wq_linger=off");
+    let (input, mut out) = std::io::pipe().expect("a pipe");
+    let (_sink, sink) = std::io::pipe().expect("a pipe");
+    out.write_all(b"abcd").expect("room");
+    let one = |n, flags| Sqe { flags, ..splice(input.as_raw_fd(), sink.as_raw_fd(), n) };
+    client.submit(&[one(0, 0)]);
+    client.reap(1);
+    let rest = || until("rest", || client.pool().unbound.crew.counts().active == 0);
+    rest();
+    let before = client.pool().counts();
+    client.submit(&[one(1, sqe::IO_LINK), one(2, sqe::IO_LINK), one(3, 0)]);
+    assert_eq!(client.reap(3), [(1, 1), (2, 1), (3, 1)]);
+    rest();
+    let after = client.pool().counts();
+    assert_eq!(after.wakeups - before.wakeups, 1);
+    assert_eq!(
+        after.locks - before.locks,
+        2,
+        "to take the first, and to find that there is no other"
+    );
+}
+
 /// Only its identity counts here.
 fn item(client: &Client, hash: Option<u64>) -> Arc<WorkItem> {
     let req = Box::new(crate::ring::submit::new_request(&Sqe { fd: -1, ..Sqe::default() }));
@@ -356,6 +380,26 @@ fn a_stalled_hash_stops_no_other() {
     assert_eq!(queue.drain().len(), 1);
     queue.push(new(Some(1)));
     assert!(queue.take(false).is_some(), "a drained hash is free again");
+}
+
+#[test]
+fn started_reads_are_their_readers_and_the_last_of_all_others() {
+    let client = Client::new("");
+    let (a, b, c, other) =
+        (item(&client, None), item(&client, None), item(&client, None), item(&client, Some(1)));
+    let mut queue = queue::Queue::default();
+    for i in [&a, &b, &c, &other] {
+        queue.push(i.clone());
+    }
+    let run = queue.start_while(8, |_| true);
+    assert_eq!(run.iter().map(|i| i.id()).collect::<Vec<_>>(), [a.id(), b.id(), c.id()]);
+    queue.remove(&b);
+    assert_eq!((queue.started(), queue.ready()), (2, 1));
+    let mut take = |reading| queue.take(reading).map(|i| i.id());
+    assert_eq!(take(true), Some(a.id()));
+    assert_eq!(take(false), Some(other.id()));
+    assert_eq!(take(false), Some(c.id()));
+    assert_eq!(take(true), None);
 }
 
 #[test]
