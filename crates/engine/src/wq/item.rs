@@ -30,6 +30,7 @@ pub struct WorkItem {
     /// Its file is a regular one.
     pub regular: bool,
     req: Lock<Option<Box<Req>>>,
+    outcome: Lock<Option<(Box<Req>, i32, u32)>>,
     link: Link<WorkItem>,
 }
 
@@ -59,6 +60,7 @@ impl WorkItem {
             bound: !def.unbound || on_disk,
             regular,
             req: Lock::new(Some(req)),
+            outcome: Lock::new(None),
             link: Link::default(),
         }
     }
@@ -69,6 +71,14 @@ impl WorkItem {
     /// Looks at the request while nobody has taken it.
     pub fn with_request<R>(&self, f: impl FnOnce(&Req) -> R) -> Option<R> {
         self.req.lock().as_deref().map(f)
+    }
+    /// Its request has ended so: result and CQE flags. From now on a canceller finds nothing in it.
+    pub fn set_outcome(&self, req: Box<Req>, res: i32, flags: u32) {
+        *self.outcome.lock() = Some((req, res, flags));
+    }
+    /// How it ended.
+    pub fn take_outcome(&self) -> Option<(Box<Req>, i32, u32)> {
+        self.outcome.lock().take()
     }
     /// What tells it from all others that live.
     pub fn id(&self) -> usize {
