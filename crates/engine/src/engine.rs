@@ -205,6 +205,8 @@ impl Inner {
                 return;
             }
             st.closed = true;
+            ring.gone.store(true, Ordering::SeqCst);
+            ring.drop_deferred();
         }
         let sqpoll = ring.sqpoll.lock().take();
         if let Some(sqpoll) = sqpoll {

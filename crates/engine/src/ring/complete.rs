@@ -160,9 +160,12 @@ impl Ring {
 
     /// Runs queued work, at most `limit` items if given.
     pub fn run_task_work(self: &Arc<Ring>, st: &mut State, limit: Option<usize>) {
-        if !self.tw_pending.load(Ordering::Acquire) {
+        if !self.has_task_work() {
             return;
         }
+        // First: who adds work from now on sets it again.
+        self.mem.clear_sq_flags(setup::SQ_TASKRUN);
+        self.take_deferred(st);
         self.empty_inbox(st);
         let mut left = limit.unwrap_or(usize::MAX);
         while left > 0 {
@@ -191,7 +194,8 @@ impl Ring {
             if !self.inbox.lock().is_empty() {
                 self.tw_pending.store(true, Ordering::Release);
             }
-            self.mem.clear_sq_flags(setup::SQ_TASKRUN);
+        } else if self.has(setup::TASKRUN_FLAG) {
+            self.mem.set_sq_flags(setup::SQ_TASKRUN);
         }
     }
 

@@ -8,6 +8,7 @@ pub mod cancel;
 pub mod chain;
 pub mod complete;
 pub mod cq;
+pub mod deferred;
 pub mod enter;
 pub mod finished;
 pub mod futex;
@@ -82,9 +83,15 @@ pub struct Ring {
     pub watched: AtomicBool,
     /// Task work waits (a hint, set under `state`).
     pub tw_pending: AtomicBool,
+    /// See [`deferred`].
+    pub deferred: deferred::Deferred,
+    /// `lazy_wake` of the policy.
+    pub lazy_wake: bool,
     /// See [`inbox`].
     pub inbox: Lock<Vec<Cqe>>,
     disabled: AtomicBool,
+    /// `closed` of the state, for those who do not hold its lock.
+    pub gone: AtomicBool,
     /// Whether the reactor is to look at the ring at its next tick, see [`crate::reactor`].
     pub left: AtomicU32,
     /// Waits since the reactor had to be armed.
@@ -130,8 +137,11 @@ impl Ring {
             visitors: visitors::Visitors::none(),
             watched: AtomicBool::new(false),
             tw_pending: AtomicBool::new(false),
+            deferred: deferred::Deferred::default(),
+            lazy_wake,
             inbox: Lock::new(Vec::new()),
             disabled: AtomicBool::new(!enabled),
+            gone: AtomicBool::new(false),
             left: AtomicU32::new(0),
             habit: AtomicU32::new(0),
             reactor_armed: AtomicBool::new(false),
@@ -182,6 +192,11 @@ impl Ring {
     /// The number of the engine's duplicate of the ring's eventfd; −1 once the ring is closed.
     pub fn efd(&self) -> i32 {
         self.efd.load(Ordering::Acquire)
+    }
+
+    /// The ring is closed.
+    pub fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::SeqCst)
     }
 
     /// Gives up the descriptors of a ring that is closed, even if somebody still has a reference to it.
@@ -331,7 +346,7 @@ impl Ring {
 
     fn shows_readiness(&self) -> bool {
         let cq = self.cq.lock();
-        cq.ready(&self.mem) > 0 || cq.has_backlog() || self.tw_pending.load(Ordering::Relaxed)
+        cq.ready(&self.mem) > 0 || cq.has_backlog() || self.has_task_work()
     }
 
     /// Makes the descriptor readable if there is something.

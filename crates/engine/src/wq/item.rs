@@ -32,6 +32,7 @@ pub struct WorkItem {
     /// A read of a regular file that found its data not cached.
     pub cold: bool,
     req: Lock<Option<Box<Req>>>,
+    outcome: Lock<Option<(Box<Req>, i32, u32)>>,
     link: Link<WorkItem>,
 }
 
@@ -63,6 +64,7 @@ impl WorkItem {
             regular,
             cold,
             req: Lock::new(Some(req)),
+            outcome: Lock::new(None),
             link: Link::default(),
         }
     }
@@ -73,6 +75,14 @@ impl WorkItem {
     /// Looks at the request while nobody has taken it.
     pub fn with_request<R>(&self, f: impl FnOnce(&Req) -> R) -> Option<R> {
         self.req.lock().as_deref().map(f)
+    }
+    /// Its request has ended so: result and CQE flags. From now on a canceller finds nothing in it.
+    pub fn set_outcome(&self, req: Box<Req>, res: i32, flags: u32) {
+        *self.outcome.lock() = Some((req, res, flags));
+    }
+    /// How it ended.
+    pub fn take_outcome(&self) -> Option<(Box<Req>, i32, u32)> {
+        self.outcome.lock().take()
     }
     /// What tells it from all others that live.
     pub fn id(&self) -> usize {

@@ -236,6 +236,10 @@ impl Worker {
             due.into_iter().flatten().for_each(Held::give_back);
             return None;
         }
+        if item.ring.defers() {
+            item.ring.hand_over(item, req, res, flags);
+            return None;
+        }
         let next = complete(item, req, res, flags, Some((&self.pool, self.bound)));
         if let Some(next) = &next {
             self.slot.begin(next.id());
