@@ -237,10 +237,8 @@ impl Plan {
         let work: Work = Box::new(move |turn| {
             let before = backend.counters();
             let mut sample = work(&backend, turn)?;
-            if let (Some((woken, _)), Some((now, workers))) = (before, backend.counters()) {
-                let per_op = (now - woken) as f64 / sample.ops.max(1) as f64;
-                sample.extra.push(("wakeups_per_op", per_op));
-                sample.extra.push(("workers_max", workers as f64));
+            if let (Some(before), Some(now)) = (before, backend.counters()) {
+                sample.extra.extend(now.figures(&before, sample.ops));
             }
             Ok(sample)
         });

@@ -34,11 +34,10 @@ fn section(out: &mut String, outcome: &Outcome) {
     let experiment = outcome.experiment;
     let _ = writeln!(out, "\n## {}\n\n{}\n", experiment.name, finding(outcome));
     let _ = writeln!(out, "{}\n", experiment.method);
-    for (i, row) in text::rows(outcome).iter().enumerate() {
-        let _ = writeln!(out, "| {} |", row.join(" | "));
-        if i == 0 {
-            let _ = writeln!(out, "|---|{}", "--:|".repeat(row.len() - 1));
-        }
+    table(out, &text::rows(outcome));
+    if let Some(counters) = text::counters(outcome) {
+        out.push('\n');
+        table(out, &counters);
     }
     if !outcome.ratios.is_empty() {
         let _ = writeln!(out, "\n| ratio | median | 95 % | reported |\n|---|--:|--:|--:|");
@@ -55,5 +54,14 @@ fn section(out: &mut String, outcome: &Outcome) {
     }
     for (arms, why) in left_out {
         let _ = writeln!(out, "- left out {arms}: {why}");
+    }
+}
+
+fn table(out: &mut String, rows: &[Vec<String>]) {
+    for (i, row) in rows.iter().enumerate() {
+        let _ = writeln!(out, "| {} |", row.join(" | "));
+        if i == 0 {
+            let _ = writeln!(out, "|---|{}", "--:|".repeat(row.len() - 1));
+        }
     }
 }
