@@ -123,6 +123,21 @@ pub const LARGE: usize = 128 * 1024;
 pub fn run(queue: &mut dyn Queue, file: &DirectFile, load: &Load, turn: &Turn) -> Result<Sample> {
     let each = if load.large_every > 0 { LARGE } else { SMALL };
     let buffers = Buffers::new(load.depth, each);
+    let result = run_into(&buffers, queue, file, load, turn);
+    if result.is_err() {
+        // Reads that are still in flight write there.
+        std::mem::forget(buffers);
+    }
+    result
+}
+
+fn run_into(
+    buffers: &Buffers,
+    queue: &mut dyn Queue,
+    file: &DirectFile,
+    load: &Load,
+    turn: &Turn,
+) -> Result<Sample> {
     let mut rng = Rng::new(turn.seed);
     let mut slots = vec![(Instant::now(), SMALL); load.depth];
     let mut free: Vec<usize> = (0..load.depth).collect();

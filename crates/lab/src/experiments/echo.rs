@@ -63,10 +63,11 @@ const SEND: u64 = 1 << 32;
 
 /// A recv, and when it has ended a send of what came, on each connection.
 fn one_shot(backend: &Arc<dyn Backend>, ends: &[TcpStream], flags: u8) -> Result<()> {
+    // Before the ring, which ends first and with it what is in flight.
+    let mut bufs = vec![[0u8; MESSAGE]; ends.len()];
     let mut ring = Ring::new(backend, 2 * ends.len() as u32, MODERN)?;
     let workers = std::thread::available_parallelism().map_or(1, usize::from) as u32;
     ring.limit_workers(workers, workers)?;
-    let mut bufs = vec![[0u8; MESSAGE]; ends.len()];
     let mut request = |conn: usize, opcode, from: usize, len: usize, kind| Sqe {
         opcode,
         flags,

@@ -194,8 +194,9 @@ impl Reader<'_> {
 }
 
 fn on_ring(backend: &Arc<dyn Backend>, mail: &Maildir, depth: u32) -> Result<Sample> {
-    let mut ring = Ring::new(backend, depth, MODERN)?;
+    // Before the ring, which ends first and with it what is in flight.
     let mut reader = Reader::new(mail, depth as usize);
+    let mut ring = Ring::new(backend, depth, MODERN)?;
     let mut cqes = Vec::with_capacity(2 * depth as usize);
     let (start, before) = (Instant::now(), Usage::process());
     (0..depth as usize).filter_map(|i| reader.begin(i)).for_each(|sqe| ring.push(sqe));

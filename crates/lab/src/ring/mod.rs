@@ -105,7 +105,7 @@ impl Ring {
                     self.unsubmitted = 0;
                     return Ok(());
                 }
-                Err(libc::EINTR) => {}
+                Err(libc::EINTR) => crate::watchdog::check()?,
                 Err(e) => return Err(Error::errno("io_uring_enter", e)),
             }
         }
