@@ -31,8 +31,9 @@
 //!
 //! [`Builder::backend`] decides; if it does not, the environment variable `ANYRING_ENGINE` does
 //! (`auto`, `user` or `kernel`); without it the kernel does the work where its io_uring works, and
-//! else the engine ([`Backend`]). `ANYRING_POLICY` sets the engine's policies. Under
-//! `anyring run` the calls go through the launcher's library.
+//! else the engine ([`Backend`]). `ANYRING_POLICY` sets the engine's policies. With
+//! `ANYRING_STATS` a process that used the engine appends one line of JSON with its counters to
+//! that file when it exits. Under `anyring run` the calls go through the launcher's library.
 //!
 //! # In user space
 //!
