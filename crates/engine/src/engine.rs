@@ -5,12 +5,13 @@ use crate::futex::Futexes;
 use crate::host::guard::Guards;
 use crate::host::{fd, thread};
 use crate::reactor::Reactor;
+use crate::ring::enter::Enter;
 use crate::ring::state::OpCount;
 use crate::ring::Ring;
 use crate::sync::Lock;
 use crate::task::Task;
 use crate::wq::{Counts, Pool};
-use crate::{Config, Errno, OpStats, Stats};
+use crate::{Caller, Config, Errno, OpStats, Stats};
 use anyring_uapi::op;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::collections::BTreeMap;
@@ -145,6 +146,24 @@ impl Inner {
         Some(ring)
     }
 
+    /// `io_uring_enter(2)` on a ring that was named by `fd`.
+    pub fn enter(
+        self: &Arc<Inner>,
+        caller: &Caller,
+        ring: &Arc<Ring>,
+        fd: i32,
+        call: &Enter,
+    ) -> Result<u32, Errno> {
+        let result = ring.enter(self, caller, call);
+        if result == Err(Errno::BADF) {
+            self.notice_closed(fd);
+        }
+        if ring.watched.load(Ordering::Relaxed) {
+            self.serve_watchers(ring);
+        }
+        result
+    }
+
     /// One reference (descriptor or registered index) fewer.
     pub fn release(&self, ring: &Arc<Ring>) {
         if ring.refs.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -171,8 +190,13 @@ impl Inner {
 
     /// Cancels what is in flight and drops what the ring holds.
     fn tear_down(&self, ring: &Arc<Ring>) {
-        if core::mem::replace(&mut ring.state.lock().closed, true) {
-            return;
+        {
+            let mut st = ring.state.lock();
+            // Who came in since closes it when he leaves.
+            if st.closed || !ring.visitors.lock().is_empty() {
+                return;
+            }
+            st.closed = true;
         }
         let sqpoll = ring.sqpoll.lock().take();
         if let Some(sqpoll) = sqpoll {

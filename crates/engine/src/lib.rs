@@ -118,19 +118,14 @@ impl Engine {
         } else {
             self.inner.ring_or_error(fd as i32)?
         };
-        let stack = ring::visitors::stack_mark();
-        ring.arrive(caller.tid, stack);
-        let task = self.inner.task(caller.tid, ring.mem.sq_entries());
         let call = ring::enter::Enter { to_submit, min_complete, flags, arg, argsz };
-        let result = ring.enter(caller, &task, &call);
-        self.inner.leave(&ring, caller.tid, stack);
-        if result == Err(Errno::BADF) {
-            self.inner.notice_closed(fd as i32);
-        }
-        if ring.watched.load(core::sync::atomic::Ordering::Relaxed) {
-            self.inner.serve_watchers(&ring);
-        }
-        result
+        self.inner.enter(caller, &ring, fd as i32, &call)
+    }
+
+    /// A ring that is entered without looking its descriptor up each time; EBADF or EOPNOTSUPP as from enter.
+    pub fn handle(&self, fd: i32) -> Result<Handle, Errno> {
+        let ring = self.inner.ring_or_error(fd)?;
+        Ok(Handle { engine: self.inner.clone(), ring, fd })
     }
 
     /// `io_uring_register(2)`.
@@ -273,6 +268,34 @@ impl Engine {
     /// Counters, to be printed at exit.
     pub fn stats(&self) -> Stats {
         self.inner.stats()
+    }
+}
+
+/// A ring at hand, see [`Engine::handle`]. It keeps the ring's memory, not the ring, from going: once the descriptor is
+/// closed, calls answer EBADF.
+pub struct Handle {
+    engine: Arc<Inner>,
+    ring: Arc<ring::Ring>,
+    fd: i32,
+}
+
+impl Handle {
+    /// `io_uring_enter(2)`; `flags` without REGISTERED_RING.
+    #[inline]
+    pub fn enter(
+        &self,
+        caller: &Caller,
+        to_submit: u32,
+        min_complete: u32,
+        flags: u32,
+        arg: usize,
+        argsz: usize,
+    ) -> Result<u32, Errno> {
+        if flags & !uapi_enter::ALL_FLAGS != 0 {
+            return Err(Errno::INVAL);
+        }
+        let call = ring::enter::Enter { to_submit, min_complete, flags, arg, argsz };
+        self.engine.enter(caller, &self.ring, self.fd, &call)
     }
 }
 

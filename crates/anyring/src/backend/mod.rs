@@ -102,6 +102,8 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
 pub(crate) struct Descriptor {
     driver: Driver,
     number: RawFd,
+    /// The engine's ring, where the engine does the work.
+    ring: Option<user::Ring>,
 }
 
 impl Descriptor {
@@ -116,13 +118,15 @@ impl Descriptor {
             Driver::User => user::setup(entries, params)?,
             Driver::Kernel => kernel::setup(entries, params)?,
         };
-        Ok(Descriptor { driver, number })
+        let ring = (driver == Driver::User).then(|| user::Ring::of(number)).flatten();
+        Ok(Descriptor { driver, number, ring })
     }
 
     /// Takes over the descriptor of a ring that exists.
     pub(crate) fn adopt(number: RawFd) -> Descriptor {
-        let driver = if user::is_ring(number) { Driver::User } else { Driver::Kernel };
-        Descriptor { driver, number }
+        let ring = user::Ring::of(number);
+        let driver = if ring.is_some() { Driver::User } else { Driver::Kernel };
+        Descriptor { driver, number, ring }
     }
 
     /// Who does the work.
@@ -164,6 +168,9 @@ impl Descriptor {
         call: [u32; 3],
         arg: (usize, usize),
     ) -> io::Result<usize> {
+        if let (Some(ring), None) = (&self.ring, index) {
+            return ring.enter(self.number, call, arg);
+        }
         let [to_submit, min_complete, mut flags] = call;
         let mut fd = self.number as u32;
         if let Some(index) = index {

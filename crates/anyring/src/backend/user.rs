@@ -5,7 +5,7 @@
 //! that interrupts its workers, word of threads that end, and word of a fork.
 
 use super::report;
-use anyring_engine::{Caller, Config, Engine, Errno, Policy};
+use anyring_engine::{Caller, Config, Engine, Errno, Handle, Policy};
 use anyring_front::{layout, settings::POLICY};
 use anyring_uapi::Params;
 use std::cell::Cell;
@@ -191,6 +191,47 @@ pub(super) fn setup(entries: u32, params: &mut Params) -> io::Result<RawFd> {
     engine()?.setup(&caller(), entries, at).map(|fd| fd as RawFd).map_err(error)
 }
 
+/// A ring at hand, and the engine it is of: in a forked child that is not the process's own.
+pub(super) struct Ring {
+    engine: *const Engine,
+    handle: Handle,
+}
+
+impl std::fmt::Debug for Ring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ring")
+    }
+}
+
+// SAFETY: the engine is only compared, never reached through the pointer.
+unsafe impl Send for Ring {}
+// SAFETY: as above.
+unsafe impl Sync for Ring {}
+
+impl Ring {
+    /// `None` if `fd` is not a ring of this process.
+    pub(super) fn of(fd: RawFd) -> Option<Ring> {
+        let engine = existing()?;
+        Some(Ring { engine, handle: engine.handle(fd).ok()? })
+    }
+
+    /// `io_uring_enter(2)`; `call` without the descriptor.
+    #[inline]
+    pub(super) fn enter(
+        &self,
+        fd: RawFd,
+        call: [u32; 3],
+        arg: (usize, usize),
+    ) -> io::Result<usize> {
+        let [to_submit, min_complete, flags] = call;
+        if !ptr::eq(ENGINE.load(Ordering::Relaxed), self.engine) {
+            return enter([fd as u32, to_submit, min_complete, flags], arg);
+        }
+        let n = self.handle.enter(&caller(), to_submit, min_complete, flags, arg.0, arg.1);
+        n.map(|n| n as usize).map_err(error)
+    }
+}
+
 #[inline]
 pub(super) fn enter(call: [u32; 4], arg: (usize, usize)) -> io::Result<usize> {
     let [fd, to_submit, min_complete, flags] = call;
@@ -205,10 +246,6 @@ pub(super) fn register(fd: u32, op: u32, arg: usize, nr: u32) -> io::Result<u32>
 
 pub(super) fn map(fd: RawFd, len: usize, prot: i32, flags: i32, offset: u64) -> io::Result<usize> {
     engine()?.mmap(fd, 0, len, prot as u32, flags as u32, offset).map_err(error)
-}
-
-pub(super) fn is_ring(fd: RawFd) -> bool {
-    existing().is_some_and(|engine| engine.is_ring(fd))
 }
 
 pub(super) fn watch(fd: RawFd) {

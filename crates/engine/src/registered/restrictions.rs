@@ -45,6 +45,11 @@ impl Restrictions {
     pub fn activate(&mut self) {
         self.active = self.registered;
     }
+    /// Whether anything is restricted.
+    #[inline]
+    pub fn is_active(&self) -> bool {
+        self.active
+    }
     /// EACCES if an SQE is not allowed.
     pub fn check_sqe(&self, sqe: &Sqe) -> Result<(), Errno> {
         if !self.active {

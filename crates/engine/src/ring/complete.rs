@@ -1,6 +1,6 @@
 //! Completion: the CQE, the link timeout, the chain, and requests held back behind a drain.
 
-use super::cq::{Entry, Kind};
+use super::cq::Kind;
 use super::pending::Pending;
 use super::state::{State, TaskWork};
 use super::Ring;
@@ -15,6 +15,15 @@ use anyring_uapi::{cqe, op, setup, Cqe};
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
 
+/// What a turn left in the completion queue.
+#[derive(Clone, Copy, Debug)]
+pub struct TurnEnd {
+    /// The tail.
+    pub tail: u32,
+    /// CQEs wait in the backlog.
+    pub backlog: bool,
+}
+
 /// A read that finds the end has used its buffer; a receive, or a multishot, gives it back.
 fn keeps_buffer_at_end(op: &Op) -> bool {
     matches!(op, Op::Rw(rw) if !rw.multishot)
@@ -22,24 +31,28 @@ fn keeps_buffer_at_end(op: &Op) -> bool {
 
 impl Ring {
     /// Ends a request that the caller owns.
-    pub fn complete(self: &Arc<Ring>, st: &mut State, mut req: Box<Req>, res: i32, mut flags: u32) {
+    pub fn complete(self: &Arc<Ring>, st: &mut State, mut req: Box<Req>, res: i32, flags: u32) {
+        self.end(st, &mut req, res, flags);
+    }
+
+    /// Ends a request that lies where its owner put it; only to be dropped afterwards.
+    pub fn end(&self, st: &mut State, req: &mut Req, res: i32, mut flags: u32) {
         if req.early.is_some() || req.def.is_failure(res) {
             req.failed = true;
         }
-        flags |= self.put_buffer_away(st, &mut req, res);
+        flags |= self.put_buffer_away(st, req, res);
         if req.failed || !req.has(CQE_SKIP_SUCCESS) {
-            self.post_for(st, &req, res, flags);
+            self.post_for(st, req, res, flags);
         }
-        self.end_link_timeout(st, &mut req);
-        self.follow_chain(st, &mut req);
-        self.retire(st, &mut req);
+        self.end_link_timeout(st, req);
+        self.follow_chain(st, req);
+        self.retire(st, req);
     }
 
     /// Posts a CQE that is not the request's last, if the ring has room for it.
     pub fn post_shot(&self, st: &mut State, req: &Req, res: i32, flags: u32) -> bool {
         let cqe = Cqe { user_data: req.user_data, res, flags: flags | cqe::F_MORE };
-        let posted =
-            self.cq.lock().try_post(&self.mem, Entry { cqe, ..Entry::default() }, Kind::Normal);
+        let posted = self.post_if_room(st, cqe, Kind::Normal);
         st.counts[req.def.code as usize].posted += u64::from(posted);
         posted
     }
@@ -71,20 +84,20 @@ impl Ring {
             // The cancelled rest of a chain does not announce what follows.
             let more = if req.started { cqe::F_MORE } else { 0 };
             let result = Cqe { user_data: req.user_data, res, flags: flags | more };
-            self.post(result, kind, from_worker);
+            self.post(st, result.into(), kind, from_worker);
             st.counts[req.def.code as usize].posted += 1;
             let notification = Cqe { user_data: req.user_data, res: usage, flags: cqe::F_NOTIF };
-            return self.post(notification, kind, from_worker);
+            return self.post(st, notification.into(), kind, from_worker);
         }
         let cqe = Cqe { user_data: req.user_data, res, flags };
         if let Op::Nop(nop) = &req.op {
             if let Some(extra) = nop.extra {
                 let large = self.has(setup::CQE_MIXED);
                 let entry = super::cq::Entry { cqe, extra, large };
-                return self.cq.lock().post(&self.mem, entry, kind, from_worker);
+                return self.post(st, entry, kind, from_worker);
             }
         }
-        self.post(cqe, kind, from_worker);
+        self.post(st, cqe.into(), kind, from_worker);
     }
 
     /// Disarms the link timeout of a request that has ended.
@@ -181,7 +194,7 @@ impl Ring {
 
     /// Ends a turn in which requests completed: counted timeouts, task work (all of it, unless only the owner may run
     /// it), then one round of signals and wake-ups.
-    pub fn finish_turn(self: &Arc<Ring>, st: &mut State) {
+    pub fn finish_turn(self: &Arc<Ring>, st: &mut State) -> TurnEnd {
         let mut rounds = 0;
         loop {
             if !self.defers() {
@@ -205,13 +218,17 @@ impl Ring {
                 break;
             }
         }
+        let (staged, from_worker) = st.staged.take();
         let mut cq = self.cq.lock();
+        cq.post_all(&self.mem, staged, from_worker);
         st.count_base = cq.non_timeouts;
         let commit = cq.commit(&self.mem);
+        let end = TurnEnd { tail: cq.tail(), backlog: cq.has_backlog() };
         drop(cq);
         if commit.posted {
             self.tell(commit.wake);
         }
+        end
     }
 
     /// A LINK_TIMEOUT's own CQE; with CQE_SKIP_SUCCESS it never has one.

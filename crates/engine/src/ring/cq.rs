@@ -25,6 +25,12 @@ pub struct Entry {
     pub large: bool,
 }
 
+impl From<Cqe> for Entry {
+    fn from(cqe: Cqe) -> Entry {
+        Entry { cqe, ..Entry::default() }
+    }
+}
+
 /// How a CQE counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -167,6 +173,25 @@ impl Cq {
         }
         self.overflowed += 1;
         self.backlog.push_back(e);
+    }
+
+    /// Posts several CQEs that count as [`Kind::Normal`]. Follow with [`Cq::commit`].
+    pub fn post_all(&mut self, mem: &SharedRings, cqes: &[Cqe], from_worker: bool) {
+        if cqes.is_empty() {
+            return;
+        }
+        let room = self.entries.wrapping_sub(self.tail.wrapping_sub(mem.cq_head()));
+        if room > self.entries || room < cqes.len() as u32 || !self.backlog.is_empty() {
+            return cqes
+                .iter()
+                .for_each(|c| self.post(mem, (*c).into(), Kind::Normal, from_worker));
+        }
+        mem.write_cqes(self.tail, cqes);
+        self.tail = self.tail.wrapping_add(cqes.len() as u32);
+        mem.set_cq_tail(self.tail);
+        self.non_timeouts = self.non_timeouts.wrapping_add(cqes.len() as u32);
+        self.dirty = Dirty { posted: true, visible: true, ..self.dirty };
+        self.dirty.from_worker |= from_worker;
     }
 
     /// Posts a CQE of a multishot request only if it fits into the ring now: such a request ends

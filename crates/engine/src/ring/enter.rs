@@ -1,16 +1,18 @@
 //! `io_uring_enter(2)` on one ring: who may, submit, then wait.
 
+use super::complete::TurnEnd;
+use super::state::State;
 use super::timeout::monotonic_deadline;
 use super::wait::Wait;
 use super::Ring;
 use crate::host::time::{now_ns, Clock};
 use crate::host::user;
-use crate::task::Task;
-use crate::{Caller, Errno};
+use crate::{Caller, Errno, Inner};
 use anyring_uapi::enter::{RegWait, Timespec, REG_WAIT_TS};
 use anyring_uapi::enter::{ABS_TIMER, EXT_ARG, EXT_ARG_REG, GETEVENTS, SQ_WAIT, SQ_WAKEUP};
-use anyring_uapi::setup::{DEFER_TASKRUN, SINGLE_ISSUER, SQPOLL};
+use anyring_uapi::setup::{DEFER_TASKRUN, IOPOLL, SINGLE_ISSUER, SQPOLL};
 use anyring_uapi::GeteventsArg;
+use core::sync::atomic::Ordering;
 use std::sync::Arc;
 
 /// The arguments after the descriptor.
@@ -29,51 +31,94 @@ pub struct Enter {
 }
 
 impl Ring {
-    /// See the module's description.
+    /// See the module's description. What neither waits nor leaves anything to look after is over with one hold of
+    /// the state lock; from then on the thread is a visitor, see [`super::visitors`].
     pub fn enter(
         self: &Arc<Ring>,
+        engine: &Arc<Inner>,
         caller: &Caller,
-        task: &Arc<Task>,
         e: &Enter,
     ) -> Result<u32, Errno> {
-        if !self.state.lock().enabled {
+        if self.is_disabled() {
             return Err(Errno::BADFD);
         }
-        let submitted = if self.has(SQPOLL) {
-            self.enter_sqpoll(e)?
-        } else {
-            self.enter_submit(caller, task, e)?
-        };
-        let short = !self.has(SQPOLL) && submitted != e.to_submit;
-        if e.flags & GETEVENTS == 0 || short {
+        let mut st = self.state.lock();
+        if st.closed {
+            return Err(Errno::BADF);
+        }
+        if self.has(SQPOLL) {
+            let _visit = self.visit(engine, caller);
+            drop(st);
+            let submitted = self.enter_sqpoll(e)?;
+            return self.enter_wait(caller, e, submitted);
+        }
+        let submitted = self.enter_submit(&mut st, engine, caller, e)?;
+        let end = self.finish_turn(&mut st);
+        let waits = e.flags & GETEVENTS != 0 && submitted == e.to_submit;
+        let over = if waits { self.is_satisfied(&st, caller, e, end) } else { !self.has_armed() };
+        if over {
+            return Ok(submitted);
+        }
+        let _visit = self.visit(engine, caller);
+        drop(st);
+        if waits {
+            return self.enter_wait(caller, e, submitted);
+        }
+        self.attend();
+        Ok(submitted)
+    }
+
+    fn enter_submit(
+        self: &Arc<Ring>,
+        st: &mut State,
+        engine: &Arc<Inner>,
+        caller: &Caller,
+        e: &Enter,
+    ) -> Result<u32, Errno> {
+        if e.to_submit == 0 {
+            return Ok(0);
+        }
+        if self.has(SINGLE_ISSUER) && st.owner != Some(caller.tid) {
+            return Err(Errno::EXIST);
+        }
+        if caller.tid == self.task.tid && !self.task.is_dead() {
+            return Ok(self.submit(st, &self.task, e.to_submit));
+        }
+        let task = engine.task(caller.tid, self.mem.sq_entries());
+        Ok(self.submit(st, &task, e.to_submit))
+    }
+
+    /// Whether a wait without further arguments finds all it asks for, and nothing that it would have to do first.
+    fn is_satisfied(&self, st: &State, caller: &Caller, e: &Enter, end: TurnEnd) -> bool {
+        let min = e.min_complete.min(self.mem.geometry().cq_entries);
+        e.flags == GETEVENTS
+            && e.arg == 0
+            && !self.has(IOPOLL)
+            && !self.has_armed()
+            && !end.backlog
+            && !self.tw_pending.load(Ordering::Acquire)
+            && (!self.has(DEFER_TASKRUN) || st.owner == Some(caller.tid))
+            && end.tail.wrapping_sub(self.mem.cq_head()) >= min
+    }
+
+    /// The second half, without locks: the wait, if there is to be one.
+    fn enter_wait(
+        self: &Arc<Ring>,
+        caller: &Caller,
+        e: &Enter,
+        submitted: u32,
+    ) -> Result<u32, Errno> {
+        if e.flags & GETEVENTS == 0 {
             self.attend();
             return Ok(submitted);
         }
-        let waited = self.enter_wait(caller, e);
+        let waited = self.wait_as_asked(caller, e);
         self.attend();
         match waited {
             _ if submitted > 0 => Ok(submitted),
             Err(errno) if matches!(errno, Errno::TIME | Errno::INTR) && self.has_ready() => Ok(0),
             other => other.map(|()| 0),
         }
-    }
-
-    fn enter_submit(
-        self: &Arc<Ring>,
-        caller: &Caller,
-        task: &Arc<Task>,
-        e: &Enter,
-    ) -> Result<u32, Errno> {
-        if e.to_submit == 0 {
-            return Ok(0);
-        }
-        let mut st = self.state.lock();
-        if self.has(SINGLE_ISSUER) && st.owner != Some(caller.tid) {
-            return Err(Errno::EXIST);
-        }
-        let submitted = self.submit(&mut st, task, e.to_submit);
-        self.finish_turn(&mut st);
-        Ok(submitted)
     }
 
     fn enter_sqpoll(self: &Arc<Ring>, e: &Enter) -> Result<u32, Errno> {
@@ -90,7 +135,7 @@ impl Ring {
         Ok(e.to_submit)
     }
 
-    fn enter_wait(self: &Arc<Ring>, caller: &Caller, e: &Enter) -> Result<(), Errno> {
+    fn wait_as_asked(self: &Arc<Ring>, caller: &Caller, e: &Enter) -> Result<(), Errno> {
         if self.has(DEFER_TASKRUN) && self.state.lock().owner != Some(caller.tid) {
             return Err(Errno::EXIST);
         }

@@ -3,7 +3,7 @@
 //! On most rings the sender posts them itself. Where completions are the owner's to post they wait in the inbox, a lock
 //! of its own that is taken last and held for a moment, so that any thread may fill it whatever it holds.
 
-use super::cq::{Entry, Kind};
+use super::cq::Kind;
 use super::state::State;
 use super::Ring;
 use crate::Errno;
@@ -15,7 +15,7 @@ impl Ring {
     /// Takes a CQE from another ring. EOWNERDEAD if nobody is left to post it.
     pub fn receive(self: &Arc<Ring>, cqe: Cqe) -> Result<(), Errno> {
         if !self.defers() {
-            self.post(cqe, Kind::Normal, false);
+            self.cq.lock().post(&self.mem, cqe.into(), Kind::Normal, false);
             self.end_foreign_post();
             return Ok(());
         }
@@ -36,18 +36,16 @@ impl Ring {
     /// whoever holds it does so himself.
     fn end_foreign_post(self: &Arc<Ring>) {
         if let Some(mut st) = self.state.try_lock() {
-            return self.finish_turn(&mut st);
+            self.finish_turn(&mut st);
+            return;
         }
         let commit = self.cq.lock().commit(&self.mem);
         self.tell(commit.wake);
     }
 
     /// The owner posts what came in.
-    pub fn empty_inbox(&self, _: &mut State) {
+    pub fn empty_inbox(&self, st: &mut State) {
         let arrived = core::mem::take(&mut *self.inbox.lock());
-        let mut cq = self.cq.lock();
-        for cqe in arrived {
-            cq.post(&self.mem, Entry { cqe, ..Entry::default() }, Kind::Normal, false);
-        }
+        arrived.into_iter().for_each(|cqe| self.stage(&mut st.staged, cqe, false));
     }
 }

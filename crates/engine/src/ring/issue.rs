@@ -21,16 +21,31 @@ const SPURIOUS_MAX: u32 = 32;
 impl Ring {
     /// Starts a request whose turn has come.
     pub fn start(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, mut req: Box<Req>) {
+        let outcome = self.begin(st, task, &mut req);
+        self.settle(st, task, req, outcome);
+    }
+
+    /// As [`Ring::start`]; the request moves to memory of its own only if it has to wait.
+    pub fn start_here(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, mut req: Req) {
+        match self.begin(st, task, &mut req) {
+            Issue::Done(res, flags) => self.end(st, &mut req, res, flags),
+            outcome => self.settle(st, task, Box::new(req), outcome),
+        }
+    }
+
+    /// Looks its file up and tries.
+    fn begin(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, req: &mut Req) -> Issue {
         req.started = true;
         if let Some(res) = req.early {
-            return self.complete(st, req, res, 0);
+            return Issue::Done(res, 0);
         }
-        if let Err(e) = self.resolve_file(st, &mut req) {
-            return self.complete(st, req, e.res(), 0);
+        if let Err(e) = self.resolve_file(st, req) {
+            return Issue::err(e);
         }
-        let outcome =
-            if self.wants_worker(&req) { Issue::Worker } else { self.attempt(st, task, &mut req) };
-        self.settle(st, task, req, outcome);
+        if self.wants_worker(req) {
+            return Issue::Worker;
+        }
+        self.attempt(st, task, req)
     }
 
     /// A non-blocking attempt; a multishot request goes on until it has to wait, or to let others have a turn.

@@ -16,6 +16,7 @@ pub mod pending;
 pub mod poll;
 pub mod setup;
 pub mod shared;
+pub mod staged;
 pub mod standing;
 pub mod state;
 pub mod submit;
@@ -160,7 +161,7 @@ impl Ring {
         self.watched.load(Ordering::Relaxed) || self.has(TASKRUN_FLAG)
     }
     /// A thread comes into enter.
-    pub fn arrive(&self, tid: i32, stack: usize) {
+    fn arrive(&self, tid: i32, stack: usize) {
         let mut visitors = self.visitors.lock();
         if visitors.forget_gone(tid, stack) && visitors.is_empty() {
             self.cq.lock().forget_sleepers();
@@ -265,10 +266,14 @@ impl Ring {
         }
     }
 
-    /// Posts a CQE; part of a batch that [`Ring::finish_turn`] ends.
+    /// Posts a CQE in a turn that [`Ring::finish_turn`] ends.
     #[inline]
-    pub fn post(&self, cqe: Cqe, kind: cq::Kind, from_worker: bool) {
-        self.cq.lock().post(&self.mem, Entry { cqe, ..Entry::default() }, kind, from_worker);
+    pub fn post(&self, st: &mut State, entry: Entry, kind: cq::Kind, from_worker: bool) {
+        if kind == cq::Kind::Normal && !entry.large && entry.extra == [0; 2] {
+            return self.stage(&mut st.staged, entry.cqe, from_worker);
+        }
+        self.empty_stage(&mut st.staged);
+        self.cq.lock().post(&self.mem, entry, kind, from_worker);
     }
 
     /// Makes the ring's eventfd readable where somebody sleeps on it or polls it.
@@ -285,7 +290,7 @@ impl Ring {
     pub fn post_tag(&self, tag: u64) {
         let mut cq = self.cq.lock();
         let cqe = Cqe { user_data: tag, res: 0, flags: 0 };
-        cq.post(&self.mem, Entry { cqe, ..Entry::default() }, cq::Kind::Normal, false);
+        cq.post(&self.mem, cqe.into(), cq::Kind::Normal, false);
         let commit = cq.commit(&self.mem);
         drop(cq);
         self.tell(commit.wake);

@@ -6,7 +6,7 @@
 //! request: it stays registered, since it never waits again before its file said that it would block. One that
 //! gives way to others renews its registration, which puts it behind them if its file is still ready.
 
-use super::cq::{Entry, Kind};
+use super::cq::Kind;
 use super::pending::{Pending, PollArm};
 use super::state::State;
 use super::{Ring, TOKEN_TIMER, TOKEN_WAKE};
@@ -275,9 +275,7 @@ impl Ring {
         arm.req.via = Via::Polled;
         let cqe = Cqe { user_data: arm.req.user_data, res, flags: cqe::F_MORE };
         let code = arm.req.def.code as usize;
-        let posted =
-            self.cq.lock().try_post(&self.mem, Entry { cqe, ..Entry::default() }, Kind::Normal);
-        if posted {
+        if self.post_if_room(st, cqe, Kind::Normal) {
             st.counts[code].posted += 1;
             return;
         }

@@ -1,6 +1,7 @@
 //! What a ring's lock guards: the submission side, the requests that wait, the registered resources.
 
 use super::pending::Table;
+use super::staged::Staged;
 use super::standing::Standing;
 use super::timers::Timers;
 use crate::registered::buffers::Buffers;
@@ -67,6 +68,8 @@ pub struct State {
     pub timers: Timers,
     /// See [`TaskWork`].
     pub tw: VecDeque<TaskWork>,
+    /// CQEs of this turn.
+    pub staged: Staged,
     /// A multishot poll was armed in this call: look at its file before returning.
     pub fresh_multishot: bool,
     /// Registered files.
@@ -88,6 +91,15 @@ pub struct State {
 }
 
 impl State {
+    /// An SQE without flags is not affected by the ones before it.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.chain.is_empty()
+            && self.drain.is_empty()
+            && !self.drain_next
+            && !self.restrictions.is_active()
+    }
+
     /// A fresh ring's.
     pub fn new(enabled: bool, owner: Option<i32>) -> State {
         State {
@@ -105,6 +117,7 @@ impl State {
             standing: Standing::default(),
             timers: Timers::default(),
             tw: VecDeque::new(),
+            staged: Staged::default(),
             fresh_multishot: false,
             files: Files::default(),
             buffers: Buffers::default(),

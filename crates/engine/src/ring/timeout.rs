@@ -1,7 +1,7 @@
 //! Timers: TIMEOUT, its counted form, LINK_TIMEOUT, and the descriptor they share.
 
 use super::cancel::Found;
-use super::cq::{Entry, Kind};
+use super::cq::Kind;
 use super::pending::{Pending, TimerArm, TimerKind};
 use super::state::State;
 use super::Ring;
@@ -120,7 +120,7 @@ impl Ring {
             Repeat::Forever => {}
         }
         let cqe = Cqe { user_data: arm.req.user_data, res: Errno::TIME.res(), flags: cqe::F_MORE };
-        if !self.cq.lock().try_post(&self.mem, Entry { cqe, ..Entry::default() }, Kind::Fired) {
+        if !self.post_if_room(st, cqe, Kind::Fired) {
             return false;
         }
         st.counts[arm.req.def.code as usize].posted += 1;
@@ -165,6 +165,7 @@ impl Ring {
 
     /// Completes the counted timeouts whose number of CQEs has been posted.
     pub fn complete_counted(self: &Arc<Ring>, st: &mut State) {
+        self.empty_stage(&mut st.staged);
         let posted = self.cq.lock().non_timeouts;
         let mut due: Vec<(u32, Key)> = Vec::new();
         for &key in &st.timers.counted.clone() {

@@ -1,12 +1,19 @@
 //! Threads inside enter. A ring that is closed while one waits in it lives on until that thread leaves, as
 //! the kernel's does.
 //!
+//! A thread becomes a visitor under the ring's state lock, having seen that the ring is not closed; a call that never
+//! lets go of that lock need not be one. Whoever closes a ring looks for visitors under the same lock.
+//!
 //! A thread may leave by longjmp from a signal handler, and tells nobody. Its record is recognised
 //! the next time the same thread comes along higher up its stack: the frame that made it is gone. (On a stack of
 //! its own, a coroutine may be taken for gone while it still waits; then only the closing of the ring comes early.)
 
+use super::Ring;
+use crate::engine::Inner;
 use crate::host::thread;
 use crate::sync::Lock;
+use crate::Caller;
+use std::sync::Arc;
 
 struct Visitor {
     tid: i32,
@@ -57,6 +64,30 @@ impl Visitors {
     /// Nobody is inside.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+}
+
+/// A thread's stay inside enter, until dropped.
+pub struct Visit<'a> {
+    ring: &'a Arc<Ring>,
+    engine: &'a Arc<Inner>,
+    tid: i32,
+    stack: usize,
+}
+
+impl Ring {
+    /// The calling thread becomes a visitor; it holds the state lock.
+    #[inline(always)]
+    pub fn visit<'a>(self: &'a Arc<Ring>, engine: &'a Arc<Inner>, caller: &Caller) -> Visit<'a> {
+        let visit = Visit { ring: self, engine, tid: caller.tid, stack: stack_mark() };
+        self.arrive(visit.tid, visit.stack);
+        visit
+    }
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        self.engine.leave(self.ring, self.tid, self.stack);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Experiment;
 use crate::arm::{Arm, Kind, Plan, RatioDef, Sample, Setting, Turn};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ring::{Backend, Ring, MODERN};
 use crate::usage::Usage;
 use anyring_uapi::{op, sqe, Sqe};
@@ -14,7 +14,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: "nop",
     about: "requests that do nothing, one or many a call, and forced into workers",
     method: "A ring with SINGLE_ISSUER and DEFER_TASKRUN submits a batch of NOPs and waits for all \
-             of them, again and again; b1 and b32 are batches of 1 and 32. 'async' sets IOSQE_ASYNC, which \
+             of them, again and again, through the crate; b1 and b32 are batches of 1 and 32. 'async' sets IOSQE_ASYNC, which \
              sends each through a worker. The limit is a plain system call (getppid).",
     unit: "NOPs/s",
     ratios: &[
@@ -27,14 +27,44 @@ pub const EXPERIMENT: Experiment = Experiment {
 
 fn prepare(_: &Setting) -> Result<Plan> {
     let mut plan = Plan::default();
-    for (suffix, batch, flags) in [("-b1", 1, 0), ("-b32", 32, 0), ("-async-b32", 32, sqe::ASYNC)] {
-        plan.both(suffix, move |backend, turn| nops(backend, turn, batch, flags));
+    for (suffix, batch) in [("-b1", 1), ("-b32", 32)] {
+        let (user, kernel) = (anyring::Backend::User, anyring::Backend::Kernel);
+        plan.user(&format!("user{suffix}"), "", move |_, turn| through_crate(user, turn, batch));
+        plan.kernel(&format!("kernel{suffix}"), move |_, turn| through_crate(kernel, turn, batch));
     }
+    plan.both("-async-b32", |backend, turn| nops(backend, turn, 32, sqe::ASYNC));
     plan.user("user-async-b32-inline-never", "inline=never", |backend, turn| {
         nops(backend, turn, 32, sqe::ASYNC)
     });
     plan.add(Arm::new("plain-call", Kind::Limit, plain_calls));
     Ok(plan)
+}
+
+/// The work as a Rust program does it, with either backend of the crate.
+fn through_crate(backend: anyring::Backend, turn: &Turn, batch: u32) -> Result<Sample> {
+    let mut builder = anyring::IoUring::<anyring::squeue::Entry>::builder();
+    builder.backend(backend).setup_single_issuer().setup_defer_taskrun().setup_submit_all();
+    let mut ring = builder.build(batch.max(8)).map_err(|e| Error::io("a ring of the crate", e))?;
+    let nop = anyring::opcode::Nop::new().build();
+    let (start, before) = (Instant::now(), Usage::process());
+    let mut ops = 0;
+    while start.elapsed() < turn.slice {
+        for _ in 0..64 {
+            let mut sq = ring.submission();
+            for _ in 0..batch {
+                // SAFETY: a NOP points to nothing.
+                unsafe { sq.push(&nop) }.map_err(|_| Error::new("the queue is full"))?;
+            }
+            drop(sq);
+            let mut left = batch as usize;
+            while left > 0 {
+                ring.submit_and_wait(left).map_err(|e| Error::io("a ring of the crate", e))?;
+                left -= ring.completion().count();
+            }
+            ops += u64::from(batch);
+        }
+    }
+    Ok(Sample::rate(ops, start.elapsed(), Usage::process().since(before)))
 }
 
 fn nops(backend: &Arc<dyn Backend>, turn: &Turn, batch: u32, flags: u8) -> Result<Sample> {
