@@ -5,6 +5,7 @@ use crate::arm::{Arm, Kind, Plan, RatioDef, Setting, Turn};
 use crate::error::{Error, Result};
 use crate::net::{self, Epoll, MESSAGE};
 use crate::pbuf::BufferRing;
+use crate::peers;
 use crate::ring::{Backend, Ring, MODERN};
 use anyring_uapi::{cqe, op, sqe, Cqe, Sqe};
 use std::io::{ErrorKind, Read, Write};
@@ -19,12 +20,14 @@ pub const EXPERIMENT: Experiment = Experiment {
     method: "Each client sends 2000 bytes and waits for their return. One thread with epoll drives all clients; the server \
              is one thread with a ring (SINGLE_ISSUER, DEFER_TASKRUN) on the same CPUs. 'async' sets IOSQE_ASYNC on every recv and \
              send, with as many workers as CPUs. 'mshot512' is a multishot recv with a buffer ring on 512 connections. \
-             The limit is an epoll loop with recv and send. CPU time and switches are the server's.",
+             The limit is an epoll loop with recv and send; peers are compio on its poll driver, and tokio, each on one thread. CPU time and switches are the server's.",
     unit: "requests/s",
     ratios: &[
         RatioDef::value("echo.async_user_vs_kernel", "user-async", "kernel-async"),
         RatioDef::value("echo.user_vs_kernel", "user", "kernel"),
         RatioDef::value("echo.user_vs_epoll", "user", "epoll"),
+        RatioDef::value("echo.user_vs_compio", "user", "compio-poll"),
+        RatioDef::value("echo.user_vs_tokio", "user", "tokio"),
         RatioDef::value("echo.mshot512_user_vs_kernel", "user-mshot512", "kernel-mshot512"),
         RatioDef::value("echo.batch_vs_single", "user-async-batch16", "user-async-batch1").reported(1.0723),
     ],
@@ -55,6 +58,7 @@ fn prepare(_: &Setting) -> Result<Plan> {
             net::measure(count, turn.slice, on_epoll)
         }));
     }
+    peers::add_echo(&mut plan, FEW);
     Ok(plan)
 }
 
@@ -223,5 +227,9 @@ mod tests {
         run(&|ends| one_shot(&user, ends, sqe::ASYNC));
         run(&|ends| multishot(&user, ends));
         run(&on_epoll);
+        #[cfg(feature = "peers")]
+        run(&crate::peers::compio_poll::echo);
+        #[cfg(feature = "peers")]
+        run(&crate::peers::tokio_net::echo);
     }
 }

@@ -1,5 +1,7 @@
 //! A mail folder: many small files, each opened, examined, read and closed.
 
+mod on_tokio;
+
 use super::Experiment;
 use crate::arm::{latencies, Arm, Kind, Plan, RatioDef, Sample, Setting, Turn};
 use crate::error::{Error, Result};
@@ -8,7 +10,7 @@ use crate::rng::Rng;
 use crate::usage::Usage;
 use anyring_uapi::{op, Cqe, Sqe};
 use hdrhistogram::Histogram;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,12 +21,15 @@ pub const EXPERIMENT: Experiment = Experiment {
     about: "open, statx, read and close of 50,000 small files (10,000 with --quick)",
     method: "Files of 10 to 4096 bytes in the page cache. A ring (SINGLE_ISSUER, DEFER_TASKRUN) keeps 32 or \
              128 files in flight, each going through open, statx, read, close, one request at a time. The limits do the \
-             same with plain calls in one thread and in two. Every arm has to read every byte.",
+             same with plain calls in one thread and in two. Peers: 32 tasks of tokio, with its files (tokio-fs), and with the four plain \
+             calls of a file in one closure on its pool of blocking threads (tokio-pool). Every arm has to read every byte.",
     unit: "files/s",
     ratios: &[
         RatioDef::value("maildir.user_vs_kernel", "user-qd32", "kernel-qd32"),
         RatioDef::value("maildir.user_vs_kernel_qd128", "user-qd128", "kernel-qd128"),
         RatioDef::value("maildir.user_vs_threads", "user-qd32", "threads-2"),
+        RatioDef::value("maildir.user_vs_tokio_fs", "user-qd32", "tokio-fs-qd32"),
+        RatioDef::value("maildir.user_vs_tokio_pool", "user-qd32", "tokio-pool-qd32"),
         RatioDef::value("maildir.split_vs_coarse", "user-wq-split", "user-wq-coarse").reported(165.0 / 95.0),
     ],
     prepare,
@@ -89,6 +94,7 @@ fn prepare(setting: &Setting) -> Result<Plan> {
         let work = move |_: &Turn| on_threads(&mail, count);
         plan.add(Arm::new(&format!("threads-{count}"), Kind::Limit, work));
     }
+    on_tokio::add(&mut plan, &mail);
     Ok(plan)
 }
 
@@ -119,7 +125,7 @@ struct Reader<'a> {
     latency: Histogram<u64>,
 }
 
-const EMPTY_PATH: &std::ffi::CStr = c"";
+const EMPTY_PATH: &CStr = c"";
 
 impl Reader<'_> {
     fn new(mail: &Maildir, depth: usize) -> Reader<'_> {
@@ -237,32 +243,37 @@ fn on_threads(mail: &Maildir, count: usize) -> Result<Sample> {
 fn plain(paths: &[CString]) -> Result<(u64, Histogram<u64>)> {
     let (mut bytes, mut latency) = (0, latencies());
     let mut buf = vec![0u8; SIZE_MAX as usize];
-    // SAFETY: all-zero is a valid statx.
-    let mut stat: libc::statx = unsafe { std::mem::zeroed() };
     for path in paths {
         let began = Instant::now();
-        let failed = || Error::os(path.to_string_lossy());
-        // SAFETY: the path is a C string; statx fills a local; read fills as much as the buffer holds.
-        unsafe {
-            let fd = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
-            if fd < 0 {
-                return Err(failed());
-            }
-            let (flags, mask) = (libc::AT_EMPTY_PATH, libc::STATX_BASIC_STATS);
-            if libc::statx(fd, EMPTY_PATH.as_ptr(), flags, mask, &mut stat) < 0 {
-                return Err(failed());
-            }
-            let len = (stat.stx_size as usize).min(buf.len());
-            let read = libc::pread(fd, buf.as_mut_ptr().cast(), len, 0);
-            if read < 0 {
-                return Err(failed());
-            }
-            bytes += read as u64;
-            libc::close(fd);
-        }
+        bytes += read_file(path, &mut buf)?;
         let _ = latency.record(began.elapsed().as_nanos() as u64);
     }
     Ok((bytes, latency))
+}
+
+/// Opens, examines, reads and closes a file; its bytes.
+fn read_file(path: &CStr, buf: &mut [u8]) -> Result<u64> {
+    let failed = || Error::os(path.to_string_lossy());
+    // SAFETY: all-zero is a valid statx.
+    let mut stat: libc::statx = unsafe { std::mem::zeroed() };
+    // SAFETY: the path is a C string; statx fills a local; read fills as much as the buffer holds.
+    unsafe {
+        let fd = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        if fd < 0 {
+            return Err(failed());
+        }
+        let (flags, mask) = (libc::AT_EMPTY_PATH, libc::STATX_BASIC_STATS);
+        if libc::statx(fd, EMPTY_PATH.as_ptr(), flags, mask, &mut stat) < 0 {
+            return Err(failed());
+        }
+        let len = (stat.stx_size as usize).min(buf.len());
+        let read = libc::pread(fd, buf.as_mut_ptr().cast(), len, 0);
+        if read < 0 {
+            return Err(failed());
+        }
+        libc::close(fd);
+        Ok(read as u64)
+    }
 }
 
 #[cfg(test)]
