@@ -22,7 +22,7 @@ pub const EXPERIMENT: Experiment = Experiment {
     method: "Files of 10 to 4096 bytes in the page cache. A ring (SINGLE_ISSUER, DEFER_TASKRUN) keeps 32 or \
              128 files in flight, each going through open, statx, read, close, one request at a time. The limits do the \
              same with plain calls in one thread and in two. Peers: 32 tasks of tokio, with its files (tokio-fs), and with the four plain \
-             calls of a file in one closure on its pool of blocking threads (tokio-pool). Every arm has to read every byte.",
+             calls of a file in one closure on its pool of blocking threads (tokio-pool). Every arm has to read every byte, and starts again until its time is up.",
     unit: "files/s",
     ratios: &[
         RatioDef::value("maildir.user_vs_kernel", "user-qd32", "kernel-qd32"),
@@ -81,7 +81,9 @@ fn prepare(setting: &Setting) -> Result<Plan> {
     let mut plan = Plan::default();
     let ring = |depth| {
         let mail = mail.clone();
-        move |backend: &Arc<dyn Backend>, _: &Turn| on_ring(backend, &mail, depth)
+        move |backend: &Arc<dyn Backend>, turn: &Turn| {
+            passes(turn, || on_ring(backend, &mail, depth))
+        }
     };
     plan.both("-qd32", ring(32));
     plan.both("-qd128", ring(128));
@@ -91,11 +93,21 @@ fn prepare(setting: &Setting) -> Result<Plan> {
     }
     for count in [1, 2] {
         let mail = mail.clone();
-        let work = move |_: &Turn| on_threads(&mail, count);
+        let work = move |turn: &Turn| passes(turn, || on_threads(&mail, count));
         plan.add(Arm::new(&format!("threads-{count}"), Kind::Limit, work));
     }
     on_tokio::add(&mut plan, &mail);
     Ok(plan)
+}
+
+/// Reads all files, and again until the time is up: one pass alone may be a matter of luck.
+fn passes(turn: &Turn, mut pass: impl FnMut() -> Result<Sample>) -> Result<Sample> {
+    let start = Instant::now();
+    let mut all = pass()?;
+    while start.elapsed() < turn.slice {
+        all.join(pass()?)?;
+    }
+    Ok(all)
 }
 
 #[derive(Clone, Copy, PartialEq)]

@@ -40,7 +40,8 @@ pub fn add_echo(plan: &mut Plan, connections: usize) {
 #[cfg(feature = "peers")]
 pub fn add_reads(plan: &mut Plan, file: &Arc<DirectFile>, load: Load) {
     use crate::reads::{run, Queue};
-    let queues: [fn(&DirectFile) -> crate::error::Result<Box<dyn Queue>>; 2] = [
+    type Make = fn(&DirectFile) -> crate::error::Result<Box<dyn Queue>>;
+    let queues: [Make; 2] = [
         |file| Ok(Box::new(compio_poll::Reads::new(file)?)),
         |_| Ok(Box::new(tokio_pool::TokioPool::new()?)),
     ];

@@ -20,7 +20,7 @@ mod built_in {
     use super::*;
     use crate::arm::{latencies, Arm, Kind, Sample};
     use crate::error::{Error, Result};
-    use crate::experiments::maildir::{read_file, SIZE_MAX};
+    use crate::experiments::maildir::{passes, read_file, SIZE_MAX};
     use crate::peers::tokio_pool::{for_each, runtime};
     use crate::usage::Usage;
     use hdrhistogram::Histogram;
@@ -36,7 +36,9 @@ mod built_in {
     pub fn add(plan: &mut Plan, mail: &Arc<Maildir>) {
         for (name, closure) in ARMS.into_iter().zip([false, true]) {
             let mail = mail.clone();
-            plan.add(Arm::new(name, Kind::Peer, move |_| read_all(&mail, closure)));
+            plan.add(Arm::new(name, Kind::Peer, move |turn| {
+                passes(turn, || read_all(&mail, closure))
+            }));
         }
     }
 
