@@ -18,7 +18,7 @@ pub fn outcome(outcome: &Outcome) -> String {
         out.push('\n');
     }
     for result in &outcome.ratios {
-        let _ = write!(out, "{}: {}", result.def.name, sentence(result));
+        let _ = write!(out, "{}: {}", result.def.name, sentence(result, experiment.unit));
         let _ = match result.def.reported {
             Some(reported) => writeln!(out, "; reported: {reported:.2}"),
             None => writeln!(out),
@@ -75,11 +75,16 @@ pub fn counters(outcome: &Outcome) -> Option<Vec<Vec<String>>> {
     (rows.len() > 1).then_some(rows)
 }
 
+/// Columns that have a cell below their heading.
+pub fn used_columns(rows: &[Vec<String>]) -> Vec<usize> {
+    let columns = rows.first().map_or(0, Vec::len);
+    (0..columns).filter(|&c| rows[1..].iter().any(|row| !row[c].is_empty())).collect()
+}
+
 /// Columns side by side: the first left-aligned, the others right-aligned. Columns without cells are left out.
 fn table(rows: &[Vec<String>]) -> String {
-    let columns = rows.first().map_or(0, Vec::len);
-    let used = (0..columns).filter(|&c| rows[1..].iter().any(|row| !row[c].is_empty()));
-    let used: Vec<(usize, usize)> = used
+    let used: Vec<(usize, usize)> = used_columns(rows)
+        .into_iter()
         .map(|c| (c, rows.iter().map(|row| row[c].chars().count()).max().unwrap_or(0)))
         .collect();
     let mut out = String::new();
