@@ -144,7 +144,8 @@ fn run_into(
     let (mut latency, mut done, mut ops) = (latencies(), Vec::new(), 0);
     let (start, before) = (Instant::now(), Usage::process());
     loop {
-        let more = start.elapsed() < turn.slice;
+        // However slow it is, each place is used once.
+        let more = ops == 0 || start.elapsed() < turn.slice;
         let now = Instant::now();
         let starting = if more { free.len().min(load.submit) } else { 0 };
         for slot in free.split_off(free.len() - starting) {
