@@ -205,7 +205,7 @@ pub fn on_threads(file: &DirectFile, count: usize, turn: &Turn) -> Result<Sample
 fn plain(file: &DirectFile, turn: &Turn, seed: u64) -> Result<hdrhistogram::Histogram<u64>> {
     let (buffers, mut rng, mut latency) = (Buffers::new(1, SMALL), Rng::new(seed), latencies());
     let start = Instant::now();
-    while start.elapsed() < turn.slice {
+    while latency.is_empty() || start.elapsed() < turn.slice {
         let began = Instant::now();
         let offset = (rng.below(file.len / SMALL as u64) * SMALL as u64) as i64;
         // SAFETY: the buffer holds that many bytes.

@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn every_server_echoes() {
         let user: Arc<dyn Backend> = Arc::new(User::new("").unwrap());
-        let time = Duration::from_millis(50);
+        let time = Duration::from_millis(200);
         let run = |server: &dyn Fn(&[TcpStream]) -> Result<()>| {
             let sample = net::measure(4, time, server).unwrap();
             assert!(sample.ops >= 4, "{}", sample.ops);
