@@ -63,6 +63,10 @@ pub fn finding(outcome: &Outcome) -> String {
         return format!("{unit}: {}.", arms.filter_map(one).collect::<Vec<_>>().join(", "));
     };
     let mut text = sentence(first, unit);
+    // Names of arms keep their case.
+    if let Some(rest) = text.strip_prefix("no difference") {
+        text = format!("No difference{rest}");
+    }
     if let Some(reported) = first.def.reported {
         text += &format!(", reported: {reported:.2}");
     }
@@ -84,10 +88,15 @@ pub fn sentence(result: &RatioResult, unit: &str) -> String {
     let (first, second) = (result.def.first, result.def.second);
     let (better, worse, r, lo, hi) = match result.ratio.verdict() {
         Verdict::NoDifference => {
+            let few = if e.is_sure() {
+                String::new()
+            } else {
+                format!(" from {} runs, 6 are the least", e.samples)
+            };
             return format!(
-                "no difference can be told between {first} and {second} (ratio {:.2}, 95 %: {:.2} to {:.2})",
+                "no difference can be told between {first} and {second}{few} (ratio {:.2}, 95 %: {:.2} to {:.2})",
                 e.median, e.lo, e.hi
-            )
+            );
         }
         Verdict::Better => (first, second, e.median, e.lo, e.hi),
         Verdict::Worse => (second, first, 1.0 / e.median, 1.0 / e.hi, 1.0 / e.lo),
@@ -121,7 +130,12 @@ mod tests {
     fn sentences_name_the_better_one_first() {
         assert_eq!(say(4.0, 2.0, 8), "a reaches 2.00 times the files/s of b (95 %: 2.00 to 2.00)");
         assert_eq!(say(2.0, 4.0, 8), "b reaches 2.00 times the files/s of a (95 %: 2.00 to 2.00)");
-        assert!(say(2.0, 4.0, 3).starts_with("no difference can be told between a and b"));
+        let few =
+            "no difference can be told between a and b from 3 runs, 6 are the least (ratio 0.50";
+        assert!(say(2.0, 4.0, 3).starts_with(few));
+        assert!(
+            say(2.0, 2.0, 8).starts_with("no difference can be told between a and b (ratio 1.00")
+        );
     }
 
     fn outcome(name: &str, ratios: &[f64]) -> Outcome {

@@ -30,6 +30,7 @@ pub fn samples(arms: &[ArmResult], unit: &str) -> String {
     for tick in ticks(largest) {
         let at = x(tick);
         let label = if tick == 0.0 { "0".into() } else { figure(tick) };
+        let label = label.replace(".00", "").replace(".0 ", " ");
         let _ = write!(
             out,
             r#"<path class="grid" d="M{at:.1} 4V{bottom:.1}"/><text class="axis" x="{at:.1}" y="{:.1}" text-anchor="{}">{label}</text>"#,
