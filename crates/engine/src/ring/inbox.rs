@@ -46,6 +46,6 @@ impl Ring {
     /// The owner posts what came in.
     pub fn empty_inbox(&self, st: &mut State) {
         let arrived = core::mem::take(&mut *self.inbox.lock());
-        arrived.into_iter().for_each(|cqe| self.stage(&mut st.staged, cqe, false));
+        arrived.into_iter().for_each(|cqe| self.stage(st, cqe, false));
     }
 }

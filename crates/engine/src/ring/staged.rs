@@ -36,26 +36,27 @@ impl Staged {
 impl Ring {
     /// Posts a CQE by the end of this turn.
     #[inline]
-    pub fn stage(&self, staged: &mut Staged, cqe: Cqe, from_worker: bool) {
-        if staged.len == CAPACITY {
-            self.empty_stage(staged);
+    pub fn stage(&self, st: &mut State, cqe: Cqe, from_worker: bool) {
+        if st.staged.len == CAPACITY {
+            self.empty_stage(st);
         }
+        let staged = &mut st.staged;
         staged.cqes[staged.len] = cqe;
         staged.len += 1;
         staged.from_worker |= from_worker;
     }
 
     /// Posts what is staged.
-    pub fn empty_stage(&self, staged: &mut Staged) {
-        if staged.len > 0 {
-            let (cqes, from_worker) = staged.take();
-            self.cq.lock().post_all(&self.mem, cqes, from_worker);
+    pub fn empty_stage(&self, st: &mut State) {
+        if st.staged.len > 0 {
+            let (cqes, from_worker) = st.staged.take();
+            self.cq.lock_as(st.holder).post_all(&self.mem, cqes, from_worker);
         }
     }
 
     /// Posts a CQE now, behind what is staged, unless the ring has no room for it.
     pub fn post_if_room(&self, st: &mut State, cqe: Cqe, kind: Kind) -> bool {
-        self.empty_stage(&mut st.staged);
-        self.cq.lock().try_post(&self.mem, cqe.into(), kind)
+        self.empty_stage(st);
+        self.cq.lock_as(st.holder).try_post(&self.mem, cqe.into(), kind)
     }
 }

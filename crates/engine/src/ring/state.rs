@@ -11,6 +11,7 @@ use crate::registered::groups::Groups;
 use crate::registered::region::Region;
 use crate::registered::restrictions::Restrictions;
 use crate::req::Req;
+use crate::wq::Hand;
 use anyring_uapi::op;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -40,6 +41,8 @@ pub struct OpCount {
 
 /// See the module's description.
 pub struct State {
+    /// The thread that holds the lock, in a call that said so; 0 in all others. Never left behind.
+    pub holder: i32,
     /// False until ENABLE_RINGS with R_DISABLED.
     pub enabled: bool,
     /// The one task that may submit, with SINGLE_ISSUER.
@@ -86,6 +89,8 @@ pub struct State {
     pub region: Option<Arc<Region>>,
     /// Clock of ABS_TIMER waits is BOOTTIME.
     pub boottime: bool,
+    /// A worker completes a request now and would go on with what follows.
+    pub hand: Option<Hand>,
     /// Counters.
     pub counts: Box<[OpCount; op::COUNT]>,
 }
@@ -103,6 +108,7 @@ impl State {
     /// A fresh ring's.
     pub fn new(enabled: bool, owner: Option<i32>) -> State {
         State {
+            holder: 0,
             enabled,
             owner,
             closed: false,
@@ -126,6 +132,7 @@ impl State {
             restrictions: Restrictions::default(),
             region: None,
             boottime: false,
+            hand: None,
             counts: Box::new([OpCount::default(); op::COUNT]),
         }
     }

@@ -51,10 +51,11 @@ impl Ring {
             return 0;
         }
         let from = st.sq_head;
-        st.sq_head = self.mem.take_bare(from, from.wrapping_add(most), op::NOP, |user_data| {
-            self.stage(&mut st.staged, Cqe { user_data, res: 0, flags: 0 }, false);
+        let end = self.mem.take_bare(from, from.wrapping_add(most), op::NOP, |user_data| {
+            self.stage(st, Cqe { user_data, res: 0, flags: 0 }, false);
         });
-        let taken = st.sq_head.wrapping_sub(from);
+        st.sq_head = end;
+        let taken = end.wrapping_sub(from);
         let count = &mut st.counts[op::NOP as usize];
         count.submitted += u64::from(taken);
         count.inline += u64::from(taken);
@@ -136,6 +137,7 @@ impl Ring {
         if held_back {
             head.task = Some(task.clone());
             st.drain.push_back(head);
+            self.cq.lock().exact = true;
             return;
         }
         st.outstanding += head.chain_len();
@@ -176,6 +178,7 @@ fn new_request(sqe: &Sqe) -> Req {
         woken_by: 0,
         started: false,
         notification: None,
+        tried: false,
         task: None,
     }
 }

@@ -37,7 +37,7 @@ impl Ring {
             return None;
         };
         let deadline = monotonic_deadline(spec.clock, spec.absolute, spec.ns);
-        let count = spec.count.map(|n| (st.count_base, n));
+        let count = spec.count.map(|n| (self.count_exactly(st), n));
         if self.timerfd().is_err() {
             self.complete(st, req, Errno::NOMEM.res(), 0);
             return None;
@@ -51,6 +51,13 @@ impl Ring {
         self.arm();
         self.set_timerfd(st);
         Some(key)
+    }
+
+    /// From now on completions are counted one by one; their number before.
+    fn count_exactly(&self, st: &State) -> u32 {
+        let mut cq = self.cq.lock();
+        cq.exact = true;
+        st.count_base.wrapping_add(cq.early_now)
     }
 
     /// TIMEOUT as a request: it may itself be watched by a link timeout.
@@ -165,8 +172,8 @@ impl Ring {
 
     /// Completes the counted timeouts whose number of CQEs has been posted.
     pub fn complete_counted(self: &Arc<Ring>, st: &mut State) {
-        self.empty_stage(&mut st.staged);
-        let posted = self.cq.lock().non_timeouts;
+        self.empty_stage(st);
+        let posted = self.cq.lock_as(st.holder).non_timeouts;
         let mut due: Vec<(u32, Key)> = Vec::new();
         for &key in &st.timers.counted.clone() {
             if let Some(Pending::Timer(TimerArm { count: Some((start, number)), .. })) =
