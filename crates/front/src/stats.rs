@@ -192,7 +192,7 @@ fn format(line: &mut String, pid: isize, comm: &[u8], process: Process, stats: &
 }
 
 /// The engine's counters by their names in the line.
-fn counters(stats: &Stats) -> [(&'static str, u64); 7] {
+fn counters(stats: &Stats) -> [(&'static str, u64); 12] {
     [
         ("rings", stats.rings),
         ("overflow", stats.overflow),
@@ -201,6 +201,11 @@ fn counters(stats: &Stats) -> [(&'static str, u64); 7] {
         ("lock_acquisitions", stats.lock_acquisitions),
         ("wq_lock_acquisitions", stats.wq_lock_acquisitions),
         ("wq_wakeups", stats.wq_wakeups),
+        ("wq_lingers_found", stats.wq_lingers[0]),
+        ("wq_lingers_empty", stats.wq_lingers[1]),
+        ("wq_returned", stats.wq_returned),
+        ("wq_return_batches", stats.wq_return_batches),
+        ("wq_held_max_ns", stats.wq_held_max_ns),
     ]
 }
 
@@ -229,6 +234,7 @@ mod tests {
             lock_acquisitions: 9,
             wq_lock_acquisitions: 6,
             wq_wakeups: 5,
+            ..Stats::default()
         }
     }
 
@@ -245,7 +251,8 @@ mod tests {
                 "{{\"pid\":77,\"comm\":\"a\\\"b\\\\c\\u000a\\u00ff\",\"engine\":\"user\",\
                  \"traps\":7,\"direct\":8,\"rings\":1,\"overflow\":2,\"wakeups\":3,\
                  \"workers_max\":4,\"lock_acquisitions\":9,\"wq_lock_acquisitions\":6,\
-                 \"wq_wakeups\":5,\"ops\":{{\"READ\":{counts},\"NOP\":{counts}}}}}\n"
+                 \"wq_wakeups\":5,\"wq_lingers_found\":0,\"wq_lingers_empty\":0,\
+                 \"wq_returned\":0,\"wq_return_batches\":0,\"wq_held_max_ns\":0,\"ops\":{{\"READ\":{counts},\"NOP\":{counts}}}}}\n"
             )
         );
     }

@@ -99,6 +99,9 @@ impl Backend for User {
             locks: stats.lock_acquisitions,
             wq_locks: stats.wq_lock_acquisitions,
             wq_wakeups: stats.wq_wakeups,
+            wq_returned: stats.wq_returned,
+            wq_batches: stats.wq_return_batches,
+            wq_held_max_ns: stats.wq_held_max_ns,
             wq_items: stats.ops.iter().map(|op| op.worker).sum(),
         })
     }
