@@ -70,6 +70,11 @@ pub use register::Probe;
 pub use squeue::SubmissionQueue;
 pub use submit::{EnterFlags, Submitter};
 
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 use backend::Descriptor;
 use memory::{CqWatch, EntrySizes, Memory};
 use std::fmt::{self, Debug, Formatter};
