@@ -71,6 +71,8 @@ errnos! {
     RANGE = 34;
     /// No such syscall.
     NOSYS = 38;
+    /// Too many symbolic links, or one that was not wanted.
+    LOOP = 40;
     /// Timer expired.
     TIME = 62;
     /// Value too large.

@@ -10,6 +10,7 @@ pub mod errno;
 pub mod fds;
 pub mod futex;
 pub mod host;
+pub mod inline;
 pub mod limits;
 pub mod ops;
 pub mod park;

@@ -91,6 +91,30 @@ impl Op {
             _ => false,
         }
     }
+    /// Where it walks: the directory if it is not the request's own, and the path.
+    pub fn paths(&self) -> [Option<(Option<i32>, &[u8])>; 2] {
+        match self {
+            Op::Open(open) => [Some((None, open.path())), None],
+            Op::Path(op) => op.walks(),
+            Op::Xattr(x) => [x.path().map(|path| (None, path)), None],
+            _ => [None, None],
+        }
+    }
+    /// Looks at an open file in spite of being one of those with a path.
+    pub fn walks_nowhere(&self) -> bool {
+        matches!(self, Op::Path(op) if op.is_of_descriptor())
+    }
+    /// Advice about memory that takes no time.
+    pub fn is_quick_advice(&self) -> bool {
+        matches!(self, Op::Advise(advice) if advice.is_quick())
+    }
+    /// Bytes to transfer.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Op::Rw(rw) => rw.bytes(),
+            _ => 0,
+        }
+    }
     /// Waits for room rather than for data.
     pub fn sends(&self) -> bool {
         match self {
@@ -162,6 +186,21 @@ pub enum FileUse {
     Needed,
 }
 
+/// What the blocking form of an operation may wait for, see [`crate::inline`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// Anything.
+    Unknown,
+    /// The filesystem of its file.
+    File,
+    /// The filesystems that its paths lead through.
+    Path,
+    /// The filesystem of the file that it closes.
+    Close,
+    /// The process's own memory.
+    Memory,
+}
+
 /// One row of the table.
 pub struct OpDef {
     /// Name without prefix.
@@ -180,6 +219,10 @@ pub struct OpDef {
     pub iopoll: bool,
     /// Has no form that does not wait: goes to a worker.
     pub always_async: bool,
+    /// What its blocking form may wait for: whether it can run in the submitting call all the same.
+    pub waits: Waits,
+    /// It often waits: workers show first that it does not.
+    pub starts_slow: bool,
     /// Works on the ring's own state: never offloaded.
     pub on_ring: bool,
     /// Its worker account is the unbounded one unless the file is regular or a block device.
@@ -214,6 +257,8 @@ impl OpDef {
             buffer_select: false,
             iopoll: false,
             always_async: false,
+            waits: Waits::Unknown,
+            starts_slow: false,
             on_ring: false,
             unbound: false,
             hashed: false,
@@ -250,6 +295,8 @@ pub struct Ctx<'a> {
     pub st: Option<&'a mut State>,
     /// In a worker: its cancel flag. Calls may wait and are interrupted through it.
     pub blocking: Option<&'a AtomicU32>,
+    /// In the submitting call, for a row with [`OpDef::waits`]: calls may use their blocking form.
+    pub bold: bool,
     /// Whose request it is.
     pub task: &'a Arc<Task>,
 }
@@ -257,6 +304,11 @@ pub struct Ctx<'a> {
 impl Ctx<'_> {
     /// Whether calls may wait.
     pub fn may_block(&self) -> bool {
+        self.blocking.is_some() || self.bold
+    }
+
+    /// Whether a worker asks.
+    pub fn is_worker(&self) -> bool {
         self.blocking.is_some()
     }
 

@@ -1,7 +1,7 @@
 //! STATX, UNLINKAT, RENAMEAT, MKDIRAT, SYMLINKAT, LINKAT: one system call with copied paths.
 
 use super::open::dirfd;
-use super::{must_be_zero, Ctx, FileUse, Issue, Op, OpDef};
+use super::{must_be_zero, Ctx, FileUse, Issue, Op, OpDef, Waits};
 use crate::host::{nr, user};
 use crate::req::{FileRef, Req};
 use crate::Errno;
@@ -48,6 +48,19 @@ impl PathOp {
     /// The number of the second directory as the program gave it, if it is one.
     pub fn second_dir(&self) -> Option<i32> {
         (self.second_dir >= 0).then_some(self.second_dir)
+    }
+    /// See [`Op::paths`]. What a symbolic link contains is not walked.
+    pub fn walks(&self) -> [Option<(Option<i32>, &[u8])>; 2] {
+        let second = (Some(self.second_dirfd()), &self.second[..]);
+        match self.call {
+            Call::Statx | Call::Unlink | Call::Mkdir => [Some((None, &self.path)), None],
+            Call::Rename | Call::Link => [Some((None, &self.path)), Some(second)],
+            Call::Symlink => [Some((None, &self.second)), None],
+        }
+    }
+    /// Examines an open file: no path is walked.
+    pub fn is_of_descriptor(&self) -> bool {
+        self.call == Call::Statx && self.path.first() == Some(&0)
     }
     fn second_dirfd(&self) -> i32 {
         match self.second_file.raw() {
@@ -123,8 +136,40 @@ fn prep_symlink(sqe: &Sqe) -> Result<Op, Errno> {
     Ok(Op::Path(op))
 }
 
+/// Examines an open file in the submitting call: asks no server, and if the answer is that the file's filesystem has
+/// one, it does not count.
+fn issue_of_descriptor(req: &Req, p: &PathOp, ctx: &Ctx<'_>) -> Issue {
+    if p.a as u32 & AT_STATX_SYNC_TYPE != 0 || p.b as u32 & STATX_MNT_ID_UNIQUE != 0 {
+        return Issue::Worker;
+    }
+    let flags = p.a | nr::AT_STATX_DONT_SYNC as usize;
+    let args = [dirfd(req) as usize, p.path.as_ptr() as usize, flags, p.b, p.c, 0];
+    // SAFETY: the path is a NUL-terminated copy; the buffer is the program's, which the kernel checks.
+    if let Err(e) = unsafe { ctx.call(nr::__NR_statx, args) } {
+        return Issue::err(e);
+    }
+    match mount_found(p.c) {
+        Ok(Some(mount)) if ctx.ring.inline.is_local(mount) => Issue::Done(0, 0),
+        _ => Issue::Worker,
+    }
+}
+
+const AT_STATX_SYNC_TYPE: u32 = 0x6000;
+/// Asks for another kind of mount id in the place of the usual one.
+const STATX_MNT_ID_UNIQUE: u32 = 0x4000;
+
+/// The mount that a `struct statx` names, if it does.
+fn mount_found(at: usize) -> Result<Option<u64>, Errno> {
+    let mask: u32 = user::read(at + core::mem::offset_of!(nr::statx, stx_mask))?;
+    let mount: u64 = user::read(at + core::mem::offset_of!(nr::statx, stx_mnt_id))?;
+    Ok((mask & nr::STATX_MNT_ID != 0).then_some(mount))
+}
+
 fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     let Op::Path(p) = &req.op else { return Issue::err(Errno::INVAL) };
+    if ctx.bold && p.is_of_descriptor() {
+        return issue_of_descriptor(req, p, ctx);
+    }
     let (dir, path, second) =
         (dirfd(req) as usize, p.path.as_ptr() as usize, p.second.as_ptr() as usize);
     let dir2 = p.second_dirfd() as usize;
@@ -144,6 +189,7 @@ const fn row(name: &'static str, code: u8, prep: fn(&Sqe) -> Result<Op, Errno>) 
     OpDef {
         file: FileUse::Directory(Errno::BADF),
         always_async: true,
+        waits: Waits::Path,
         lenient: true,
         ..OpDef::new(name, code, prep, issue)
     }

@@ -57,6 +57,10 @@ pub struct Rw {
 }
 
 impl Rw {
+    /// Bytes to transfer.
+    pub fn bytes(&self) -> usize {
+        self.memory.total()
+    }
     /// Posts CQEs until it ends.
     pub fn multishot(&self) -> bool {
         self.multishot

@@ -5,6 +5,7 @@ use super::state::State;
 use super::Ring;
 use crate::ops::net::zerocopy;
 use crate::ops::{table, FileUse, Op, OpDef};
+use crate::policy::Inline as Mode;
 use crate::req::{FileRef, Req, Via};
 use crate::task::Task;
 use crate::Errno;
@@ -44,7 +45,9 @@ impl Ring {
     /// Operations that need no more than their SQE, and nothing around it, are over here.
     #[inline]
     fn submit_at_once(&self, st: &mut State, sqe: &Sqe) -> bool {
-        let plain = sqe.flags == 0 && sqe.personality == 0 && sqe.ioprio == 0 && st.is_plain();
+        let offloads = self.inline.mode == Mode::Never;
+        let flags = if offloads { sqe.flags } else { sqe.flags & !sqe::ASYNC };
+        let plain = flags == 0 && sqe.personality == 0 && sqe.ioprio == 0 && st.is_plain();
         if !plain || self.has(IOPOLL) {
             return false;
         }
@@ -174,6 +177,7 @@ fn new_request(sqe: &Sqe) -> Req {
         woken_by: 0,
         started: false,
         notification: None,
+        pace: None,
         task: None,
     }
 }

@@ -38,16 +38,29 @@ fn execute(item: &Arc<WorkItem>) -> Option<(Box<Req>, Issue)> {
         return Some((req, Issue::err(Errno::CANCELED)));
     }
     let _identity = req.creds.clone().map(|creds| creds.assume());
+    let watch = req.pace.map(|cell| (cell, item.ring.inline.watch()));
+    let outcome = issue(item, &mut req);
+    if let Some((cell, watch)) = watch {
+        item.ring.inline.ended_in_worker(cell, watch);
+    }
+    Some((req, outcome))
+}
+
+/// The blocking form, again if a signal came that was not meant for this item.
+fn issue(item: &Arc<WorkItem>, req: &mut Req) -> Issue {
     loop {
-        let mut ctx =
-            Ctx { ring: &item.ring, st: None, blocking: Some(&item.cancel), task: &item.task };
-        match (req.def.issue)(&mut req, &mut ctx) {
+        let mut ctx = Ctx {
+            ring: &item.ring,
+            st: None,
+            blocking: Some(&item.cancel),
+            bold: false,
+            task: &item.task,
+        };
+        match (req.def.issue)(req, &mut ctx) {
             // Interrupted for an item that was finished before the signal came.
             Issue::Done(res, _) if res == Errno::INTR.res() && !item.is_cancelled() => continue,
-            Issue::Done(res, _) if res == Errno::INTR.res() => {
-                return Some((req, Issue::err(Errno::CANCELED)))
-            }
-            outcome => return Some((req, outcome)),
+            Issue::Done(res, _) if res == Errno::INTR.res() => return Issue::err(Errno::CANCELED),
+            outcome => return outcome,
         }
     }
 }
