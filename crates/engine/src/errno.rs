@@ -69,6 +69,8 @@ errnos! {
     PIPE = 32;
     /// Result too large.
     RANGE = 34;
+    /// Path too long.
+    NAMETOOLONG = 36;
     /// No such syscall.
     NOSYS = 38;
     /// Too many symbolic links, or one that was not wanted.

@@ -4,6 +4,7 @@
 //! door needs to keep a ring's file descriptor alive: map, duplicate, close.
 //! The engine knows nothing of seccomp, preloading or the command line.
 
+pub mod bias;
 pub mod compat;
 pub mod engine;
 pub mod errno;
@@ -313,6 +314,12 @@ pub struct Stats {
     pub wakeups: u64,
     /// Most workers alive at once.
     pub workers_max: u64,
+    /// Acquisitions of the locks on a request's way: ring states, CQs and worker accounts.
+    pub lock_acquisitions: u64,
+    /// Of these, acquisitions of worker accounts' locks.
+    pub wq_lock_acquisitions: u64,
+    /// Idle workers that were woken.
+    pub wq_wakeups: u64,
 }
 
 /// Counters of one opcode.

@@ -15,6 +15,9 @@ pub struct Policy {
     /// there; or never; or wherever it waits for no other program or computer. See [`crate::inline`]. With `never`,
     /// IOSQE_ASYNC means a worker; otherwise only that the request may be handed to one.
     pub inline: Inline,
+    /// `bias=on|off`: a ring's locks cost a thread that is alone with the ring no atomic operation. Off where calls
+    /// arrive in a signal handler, which costs more than it saves.
+    pub bias: bool,
     /// `rewrite=on|off`: the preload front door replaces a hot system call site after its first trap.
     pub rewrite: bool,
 }
@@ -30,8 +33,13 @@ pub enum Inline {
 
 impl Policy {
     /// What holds where nothing is said.
-    pub const DEFAULT: Policy =
-        Policy { lazy_wake: true, lazy_reactor: true, inline: Inline::Adaptive, rewrite: true };
+    pub const DEFAULT: Policy = Policy {
+        lazy_wake: true,
+        lazy_reactor: true,
+        inline: Inline::Adaptive,
+        bias: true,
+        rewrite: true,
+    };
 
     /// Reads a list; the last value of a name counts. The error is the item that is not understood.
     pub fn parse(list: &[u8]) -> Result<Policy, &[u8]> {
@@ -52,6 +60,7 @@ impl Policy {
             }
             b"lazy_wake" => &mut self.lazy_wake,
             b"lazy_reactor" => &mut self.lazy_reactor,
+            b"bias" => &mut self.bias,
             b"rewrite" => &mut self.rewrite,
             _ => return None,
         };
@@ -65,7 +74,7 @@ impl Policy {
 
     /// Names and values, for error messages.
     pub const HELP: &'static str =
-        "lazy_wake=on|off, lazy_reactor=on|off, inline=adaptive|never|always, rewrite=on|off";
+        "lazy_wake=on|off, lazy_reactor=on|off, inline=adaptive|never|always, bias=on|off, rewrite=on|off";
 }
 
 impl Inline {

@@ -68,6 +68,7 @@ impl OwnedFd {
 
 impl Drop for OwnedFd {
     fn drop(&mut self) {
+        crate::inline::buffered::forget(self.0);
         if let Some((word, bit)) = private_bit(self.0) {
             word.fetch_and(!bit, Ordering::Relaxed);
         }

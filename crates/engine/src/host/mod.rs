@@ -6,6 +6,7 @@
 //! transfers that may take program pointers ([`rw`]), fault-safe copies ([`user`]),
 //! readiness ([`poll`]), clocks and the engine's own futexes ([`time`]), the program's ([`futex`]), memory ([`mem`]) and threads ([`thread`]).
 
+pub mod barrier;
 pub mod creds;
 pub mod fd;
 pub mod futex;

@@ -13,12 +13,14 @@
 //! What the first question cannot see: a symbolic link that leads through another process's /proc/PID/root, and a
 //! descriptor that is closed while it stands for a file of a mount that this process has never seen.
 
+pub mod buffered;
 pub mod clock;
 pub mod history;
 pub mod mounts;
 
 use crate::fds::Fds;
 use crate::host::fd;
+use crate::host::thread::{self, Switches};
 use crate::ops::open::dirfd;
 use crate::ops::Waits;
 use crate::policy::Inline as Mode;
@@ -33,20 +35,31 @@ use mounts::Mounts;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Turn {
     fresh: bool,
+    /// Paths meet no remote filesystem, but for the usual automount.
     paths: bool,
+    /// Nor that.
+    anywhere: bool,
     here: Option<bool>,
+    switches: Switches,
 }
 
 impl Turn {
+    /// Whether a path that only the program has seen may be walked.
+    pub fn any_path_is_local(&self) -> bool {
+        self.anywhere
+    }
     /// Whether it has been filled in.
     pub fn is_fresh(&self) -> bool {
         self.fresh
     }
 }
 
-/// A measurement that is under way.
+/// A measurement that is under way: when it began, and how often the thread had stopped running by then or earlier.
 #[derive(Clone, Copy, Debug)]
-pub struct Watch(Ticks);
+pub struct Watch {
+    began: Ticks,
+    before: Switches,
+}
 
 /// The engine's state of the two questions. `mounts` is a leaf of the lock order.
 pub struct Inline {
@@ -87,8 +100,9 @@ impl Inline {
     /// Learns what has changed since the last turn.
     pub fn freshen(&self, fds: &Fds, turn: &mut Turn) {
         let mut mounts = self.mounts.lock();
-        let paths = mounts.refresh(fds) && mounts.paths_are_local();
-        *turn = Turn { fresh: true, paths, here: None };
+        let known = mounts.refresh(fds);
+        let (paths, anywhere) = (known && mounts.paths_are_local(), known && mounts.all_local());
+        *turn = Turn { fresh: true, paths, anywhere, here: None, switches: thread::switches() };
     }
 
     /// Whether a cell's operation has been quick.
@@ -96,19 +110,31 @@ impl Inline {
         self.mode == Mode::Always || self.history.is_quick(cell)
     }
 
-    /// Starts to measure.
+    /// Starts to measure a call in a worker.
     pub fn watch(&self) -> Watch {
-        Watch(self.clock.now())
+        Watch { before: thread::switches(), began: self.clock.now() }
+    }
+
+    /// Starts to measure a call in the submitter. `turn` is fresh.
+    #[inline]
+    pub fn watch_inline(&self, turn: &Turn) -> Watch {
+        Watch { before: turn.switches, began: self.clock.now() }
     }
 
     /// A call in the submitter has ended.
-    pub fn ended_inline(&self, cell: Cell, watch: Watch) {
-        self.history.inline_call(cell, self.clock.is_slow(watch.0));
+    #[inline]
+    pub fn ended_inline(&self, turn: &mut Turn, cell: Cell, watch: Watch) {
+        let slow = self.clock.is_slow(watch.began) && {
+            turn.switches = thread::switches();
+            was_slow(watch.before, turn.switches)
+        };
+        self.history.inline_call(cell, slow);
     }
 
     /// A call in a worker has ended.
     pub fn ended_in_worker(&self, cell: Cell, watch: Watch) {
-        self.history.worker_call(cell, self.clock.is_slow(watch.0));
+        let slow = self.clock.is_slow(watch.began) && was_slow(watch.before, thread::switches());
+        self.history.worker_call(cell, slow);
     }
 
     /// Whether a mount is one of a local filesystem.
@@ -124,9 +150,10 @@ impl Inline {
 
     fn paths_are_local(&self, turn: &mut Turn, req: &Req) -> bool {
         turn.paths
-            && req.op.paths().into_iter().flatten().all(|(dir, path)| match path.first() {
-                Some(b'/') => !mounts::leads_to_automount(path),
-                _ => !mounts::leads_up(path) && self.starts_local(turn, dir.unwrap_or(dirfd(req))),
+            && req.op.walks().into_iter().flatten().all(|walk| match walk.path {
+                Some(path) if !turn.anywhere && mounts::leads_to_automount(path) => false,
+                Some([b'/', ..]) => true,
+                _ => self.starts_local(turn, walk.dir.unwrap_or(dirfd(req))),
             })
     }
 
@@ -146,4 +173,10 @@ impl Inline {
             None => !at.on_disk,
         }
     }
+}
+
+/// Whether a call that took long did so by itself: it waited, or it worked all the time. One that did not wait but was
+/// interrupted by other threads says nothing.
+fn was_slow(before: Switches, after: Switches) -> bool {
+    after.voluntary != before.voluntary || after.involuntary == before.involuntary
 }

@@ -72,14 +72,9 @@ const KERNEL: &[&[u8]] = &[
 /// Nearly every machine has this automount; only who names it walks into it.
 const AUTOMOUNT: &[u8] = b"/proc/sys/fs/binfmt_misc";
 
-/// Whether an absolute path may lead to [`AUTOMOUNT`].
+/// Whether a path may lead to [`AUTOMOUNT`], by its look.
 pub fn leads_to_automount(path: &[u8]) -> bool {
-    path.starts_with(b"/proc") || path.starts_with(b"//") || leads_up(path)
-}
-
-/// Whether a path leaves a directory by its parent.
-pub fn leads_up(path: &[u8]) -> bool {
-    path.windows(2).any(|two| two == b"..")
+    path.starts_with(b"/proc") || path.starts_with(b"//") || path.windows(2).any(|two| two == b"..")
 }
 
 /// One line of the table.
@@ -107,7 +102,7 @@ fn classify(kind: &[u8]) -> Class {
     }
 }
 
-/// The classes by mount id, and whether paths meet none that is remote. `None` for a table that is not understood.
+/// The classes by mount id, and whether none beside [`AUTOMOUNT`] is remote. `None` for a table that is not understood.
 fn read_table(text: &[u8]) -> Option<(BTreeMap<u64, Class>, bool)> {
     let (mut classes, mut local) = (BTreeMap::new(), true);
     for line in text.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
@@ -133,6 +128,7 @@ pub struct Mounts {
     file: Option<(OwnedFd, Root)>,
     classes: BTreeMap<u64, Class>,
     local: bool,
+    all_local: bool,
 }
 
 impl Mounts {
@@ -161,6 +157,7 @@ impl Mounts {
             Some((file, _)) if changed => {
                 let text = fd::read_all(file.raw(), MOUNTINFO_BYTES_MAX)?;
                 (self.classes, self.local) = read_table(&text).ok_or(Errno::INVAL)?;
+                self.all_local = !self.classes.values().any(|class| *class == Class::Remote);
                 Ok(())
             }
             _ => Ok(()),
@@ -170,6 +167,11 @@ impl Mounts {
     /// Whether no path leads to a remote filesystem.
     pub fn paths_are_local(&self) -> bool {
         self.local
+    }
+
+    /// Nor any automount.
+    pub fn all_local(&self) -> bool {
+        self.all_local
     }
 
     /// The class of a mount that is in the table.
@@ -227,6 +229,6 @@ mod tests {
             assert!(leads_to_automount(path));
         }
         assert!(!leads_to_automount(b"/home/proc/x\0"));
-        assert!(leads_up(b"..\0") && !leads_up(b"./a.b\0"));
+        assert!(!leads_to_automount(b"./a.b\0"));
     }
 }

@@ -91,13 +91,29 @@ impl Op {
             _ => false,
         }
     }
-    /// Where it walks: the directory if it is not the request's own, and the path.
-    pub fn paths(&self) -> [Option<(Option<i32>, &[u8])>; 2] {
+    /// Where it walks.
+    pub fn walks(&self) -> [Option<Walk<'_>>; 2] {
         match self {
-            Op::Open(open) => [Some((None, open.path())), None],
+            Op::Open(open) => [Some(Walk { dir: None, path: open.path().bytes() }), None],
             Op::Path(op) => op.walks(),
-            Op::Xattr(x) => [x.path().map(|path| (None, path)), None],
+            Op::Xattr(x) => [x.path().map(|path| Walk { dir: None, path: Some(path) }), None],
             _ => [None, None],
+        }
+    }
+    /// Copies what still is the program's memory: from here on the program may change it. The errors are prep's.
+    pub fn capture(&mut self) -> Result<(), Errno> {
+        match self {
+            Op::Open(open) => open.capture(),
+            Op::Path(op) => op.capture(),
+            _ => Ok(()),
+        }
+    }
+    /// Whether there is anything to capture.
+    pub fn borrows(&self) -> bool {
+        match self {
+            Op::Open(open) => open.path().bytes().is_none(),
+            Op::Path(op) => op.borrows(),
+            _ => false,
         }
     }
     /// Looks at an open file in spite of being one of those with a path.
@@ -107,6 +123,10 @@ impl Op {
     /// Advice about memory that takes no time.
     pub fn is_quick_advice(&self) -> bool {
         matches!(self, Op::Advise(advice) if advice.is_quick())
+    }
+    /// Closes a registered file, not a descriptor.
+    pub fn closes_slot(&self) -> bool {
+        matches!(self, Op::Close(close) if close.is_slot())
     }
     /// Bytes to transfer.
     pub fn bytes(&self) -> usize {
@@ -123,6 +143,14 @@ impl Op {
             _ => false,
         }
     }
+}
+
+/// A path of a request: the directory if it is not the request's own, and the path unless only the program has it.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Walk<'a> {
+    pub dir: Option<i32>,
+    pub path: Option<&'a [u8]>,
 }
 
 /// What an attempt came to.
@@ -232,8 +260,6 @@ pub struct OpDef {
     /// An error of the operation itself breaks no chain, and with CQE_SKIP_SUCCESS posts no CQE: so
     /// Linux 6.18 treats what it always runs in a worker.
     pub lenient: bool,
-    /// The result, where the operation needs no file and no state and this SQE asks for nothing else.
-    pub at_once: Option<fn(&Sqe) -> Option<i32>>,
     /// Captures the SQE.
     pub prep: fn(&Sqe) -> Result<Op, Errno>,
     /// Tries the operation.
@@ -263,7 +289,6 @@ impl OpDef {
             unbound: false,
             hashed: false,
             lenient: false,
-            at_once: None,
             prep,
             issue,
         }

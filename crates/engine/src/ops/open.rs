@@ -2,7 +2,9 @@
 
 use super::{must_be_zero, Ctx, FileUse, Issue, Op, OpDef, Waits};
 use crate::host::fd::{self, OwnedFd};
+use crate::host::user::UserPath;
 use crate::host::{nr, user};
+use crate::inline::buffered;
 use crate::registered::files::{FixedFile, Tag};
 use crate::req::Req;
 use crate::Errno;
@@ -23,15 +25,19 @@ const VALID_FLAGS: u64 = 0o17777703 | 0o100 | 0o200 | 0o400 | 0o20000000;
 /// OPENAT, OPENAT2.
 #[derive(Debug)]
 pub struct Open {
-    path: Vec<u8>,
+    path: UserPath,
     how: How,
     slot: u32,
 }
 
 impl Open {
     /// Where it walks.
-    pub fn path(&self) -> &[u8] {
+    pub fn path(&self) -> &UserPath {
         &self.path
+    }
+    /// See [`Op::capture`].
+    pub fn capture(&mut self) -> Result<(), Errno> {
+        self.path.capture(false)
     }
 }
 
@@ -39,6 +45,13 @@ impl Open {
 #[derive(Debug)]
 pub struct Close {
     slot: u32,
+}
+
+impl Close {
+    /// Of the file table.
+    pub fn is_slot(&self) -> bool {
+        self.slot != 0
+    }
 }
 
 fn check_slot(slot: u32, flags: u64) -> Result<(), Errno> {
@@ -56,7 +69,7 @@ fn prep_openat(sqe: &Sqe) -> Result<Op, Errno> {
     check_slot(sqe.file_index, flags)?;
     let flags = if flags & nr::O_PATH as u64 != 0 { flags & O_PATH_FLAGS } else { flags };
     let how = [flags, mode, 0];
-    Ok(Op::Open(Open { path: user::read_path(sqe.addr as usize)?, how, slot: sqe.file_index }))
+    Ok(Op::Open(Open { path: UserPath::Borrowed(sqe.addr as usize), how, slot: sqe.file_index }))
 }
 
 /// What O_PATH leaves of the flags.
@@ -73,7 +86,7 @@ fn prep_openat2(sqe: &Sqe) -> Result<Op, Errno> {
         check_trailing_zeros(sqe.off as usize + size_of::<How>(), size - size_of::<How>())?;
     }
     check_slot(sqe.file_index, how[0])?;
-    Ok(Op::Open(Open { path: user::read_path(sqe.addr as usize)?, how, slot: sqe.file_index }))
+    Ok(Op::Open(Open { path: UserPath::Borrowed(sqe.addr as usize), how, slot: sqe.file_index }))
 }
 
 /// A larger structure than ours is fine as long as what we do not know is zero; E2BIG if not.
@@ -107,7 +120,7 @@ fn open(req: &Req, ctx: &Ctx<'_>, how: How) -> Result<OwnedFd, Errno> {
         0,
         0,
     ];
-    // SAFETY: the path is a NUL-terminated copy, the structure a local.
+    // SAFETY: the path is a NUL-terminated copy or the program's, the structure a local.
     match unsafe { ctx.call(nr::__NR_openat2, args) } {
         Err(Errno::NOSYS) if how[2] == 0 => {
             let args = [args[0], args[1], how[0] as usize, how[1] as usize, 0, 0];
@@ -141,10 +154,17 @@ fn issue_open(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
         other => other,
     };
     match opened.and_then(|fd| install(ctx, fd, slot)) {
+        Ok(fd) if slot == 0 && how[0] & UNBUFFERED == 0 => {
+            buffered::learn(fd);
+            Issue::Done(fd, 0)
+        }
         Ok(res) => Issue::Done(res, 0),
         Err(e) => Issue::err(e),
     }
 }
+
+/// Not for reading through the page cache.
+const UNBUFFERED: u64 = (nr::O_DIRECT | nr::O_PATH) as u64;
 
 const O_TMPFILE_BIT: u64 = 0o20000000;
 
@@ -225,6 +245,7 @@ fn issue_close(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     if req.fd < 0 || (may_be_ring && engine.ring(req.fd).is_some()) {
         return Issue::err(Errno::BADF);
     }
+    buffered::forget(req.fd);
     Issue::from_result(fd::close(req.fd).map(|()| 0))
 }
 

@@ -221,7 +221,7 @@ impl Ring {
         }
         st.turn = Turn::default();
         let (staged, from_worker) = st.staged.take();
-        let mut cq = self.cq.lock();
+        let mut cq = self.cq.lock_as(st.holder);
         cq.post_all(&self.mem, staged, from_worker);
         st.count_base = cq.non_timeouts;
         let commit = cq.commit(&self.mem);

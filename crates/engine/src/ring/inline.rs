@@ -9,6 +9,7 @@ use crate::ops::{Ctx, Issue, Waits};
 use crate::policy::Inline as Mode;
 use crate::req::{FileRef, Req};
 use crate::task::Task;
+use crate::Errno;
 use anyring_uapi::sqe;
 use std::sync::Arc;
 
@@ -31,6 +32,9 @@ impl Ring {
             let closes = req.def.waits == Waits::Close;
             return if to_worker && !closes { Issue::Worker } else { self.attempt(st, task, req) };
         }
+        if req.def.waits == Waits::Close && closes_at_once(st, req) {
+            return self.attempt(st, task, req);
+        }
         let first = if req.def.always_async || req.def.waits == Waits::Close {
             Issue::Worker
         } else if req.has(sqe::ASYNC) && req.op.bytes() > INLINE_BYTES_MAX && !is_pollable(req) {
@@ -51,20 +55,50 @@ impl Ring {
             req.pace = Some(cell);
             return Issue::Worker;
         }
-        let watch = self.inline.watch();
+        let watch = self.inline.watch_inline(&st.turn);
         let mut ctx = Ctx { ring: self, st: Some(st), blocking: None, bold: true, task };
         let outcome = (req.def.issue)(req, &mut ctx);
-        self.inline.ended_inline(cell, watch);
+        self.inline.ended_inline(&mut st.turn, cell, watch);
         outcome
     }
 
     fn admit(&self, st: &mut State, req: &Req) -> Option<Cell> {
-        if !st.turn.is_fresh() {
-            let engine = self.engine.upgrade()?;
-            self.inline.freshen(&engine.fds, &mut st.turn);
-        }
+        self.freshen(st);
         self.inline.admit(&mut st.turn, req)
     }
+
+    fn freshen(&self, st: &mut State) {
+        if st.turn.is_fresh() {
+            return;
+        }
+        if let Some(engine) = self.engine.upgrade() {
+            self.inline.freshen(&engine.fds, &mut st.turn);
+        }
+    }
+
+    /// Whether a request that is alone may leave its path in the program's memory until it has been tried.
+    pub fn may_borrow(&self, st: &mut State, req: &Req) -> bool {
+        const COMPANY: u8 = sqe::IO_LINK | sqe::IO_HARDLINK | sqe::IO_DRAIN;
+        if self.inline.mode == Mode::Never || req.flags & COMPANY != 0 || req.creds.is_some() {
+            return false;
+        }
+        if !st.chain.is_empty() || st.drain_next || !st.drain.is_empty() {
+            return false;
+        }
+        self.freshen(st);
+        st.turn.any_path_is_local()
+    }
+}
+
+/// What needs no look at the mounts: a slot of the file table, and what is on no disk. If there has been a look anyway,
+/// it serves for all.
+fn closes_at_once(st: &State, req: &Req) -> bool {
+    req.op.closes_slot() || !(st.turn.is_fresh() || fd::mount_of(req.fd).is_ok_and(|at| at.on_disk))
+}
+
+/// Whether an error may be the path's own, which its copying would have met.
+pub fn may_be_of_path(res: i32) -> bool {
+    [Errno::FAULT, Errno::NAMETOOLONG, Errno::NOENT].iter().any(|e| e.res() == res)
 }
 
 /// A file whose readiness can be waited for: then IOSQE_ASYNC needs no worker.

@@ -1,5 +1,6 @@
 //! Starting a request: its file, the first attempt, and where it waits if it could not finish.
 
+use super::inline::may_be_of_path;
 use super::pending::{Pending, TimerKind};
 use super::state::State;
 use super::Ring;
@@ -25,12 +26,24 @@ impl Ring {
         self.settle(st, task, req, outcome);
     }
 
-    /// As [`Ring::start`]; the request moves to memory of its own only if it has to wait.
-    pub fn start_here(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, mut req: Req) {
-        match self.begin(st, task, &mut req) {
+    /// As [`Ring::start`]; the request moves to memory of its own only if it has to wait. Whether its path could be
+    /// copied, where that was left for later.
+    pub fn start_here(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, mut req: Req) -> bool {
+        let mut outcome = self.begin(st, task, &mut req);
+        let copied = match outcome {
+            _ if !req.op.borrows() => Ok(()),
+            Issue::Done(res, _) if !may_be_of_path(res) => Ok(()),
+            _ => req.op.capture(),
+        };
+        if let Err(e) = copied {
+            req.failed = true;
+            outcome = Issue::err(e);
+        }
+        match outcome {
             Issue::Done(res, flags) => self.end(st, &mut req, res, flags),
             outcome => self.settle(st, task, Box::new(req), outcome),
         }
+        copied.is_ok()
     }
 
     /// Looks its file up and tries.

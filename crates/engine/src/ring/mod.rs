@@ -26,6 +26,7 @@ pub mod timers;
 pub mod visitors;
 pub mod wait;
 
+use crate::bias::Biased;
 use crate::engine::Inner;
 use crate::host::{self, fd, fd::OwnedFd};
 use crate::inline::Inline;
@@ -61,9 +62,9 @@ pub struct Ring {
     /// Shared memory.
     pub mem: SharedRings,
     /// See the module's description.
-    pub state: Lock<State>,
+    pub state: Biased<State>,
     /// See the module's description.
-    pub cq: Lock<Cq>,
+    pub cq: Biased<Cq>,
     /// The task that made it.
     pub task: Arc<Task>,
     /// The engine.
@@ -113,6 +114,7 @@ impl Ring {
     ) -> Ring {
         let above = engine.upgrade();
         let lazy_wake = above.as_ref().is_none_or(|e| e.config.policy.lazy_wake);
+        let favours = above.as_ref().is_some_and(|e| e.favours());
         let inline = above.map_or_else(
             || Arc::new(Inline::new(crate::policy::Inline::Never)),
             |e| e.inline.clone(),
@@ -123,8 +125,8 @@ impl Ring {
             id,
             flags,
             mem,
-            state: Lock::new(state),
-            cq: Lock::new(cq),
+            state: Biased::new(state, favours),
+            cq: Biased::new(cq, favours),
             task,
             engine,
             inline,
@@ -283,7 +285,7 @@ impl Ring {
             return self.stage(st, entry.cqe, from_worker);
         }
         self.empty_stage(st);
-        self.cq.lock().post(&self.mem, entry, kind, from_worker);
+        self.cq.lock_as(st.holder).post(&self.mem, entry, kind, from_worker);
     }
 
     /// Makes the ring's eventfd readable where somebody sleeps on it or polls it.

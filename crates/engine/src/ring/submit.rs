@@ -1,6 +1,7 @@
 //! Submission: SQEs are copied out of the shared memory, checked in the kernel's order,
 //! and started, chained or held back. Runs under the state lock.
 
+use super::shared::Bare;
 use super::state::State;
 use super::Ring;
 use crate::ops::net::zerocopy;
@@ -20,6 +21,11 @@ impl Ring {
         let count = to_submit.min(available).min(self.mem.geometry().sq_entries);
         let mut submitted = 0;
         while submitted < count {
+            let bare = self.submit_bare(st, count - submitted);
+            submitted += bare;
+            if bare > 0 {
+                continue;
+            }
             let index = self.mem.sq_index(st.sq_head);
             st.sq_head = st.sq_head.wrapping_add(1);
             if index >= self.mem.geometry().sq_entries {
@@ -28,9 +34,6 @@ impl Ring {
             }
             let sqe = self.mem.sqe(index);
             submitted += 1;
-            if self.submit_at_once(st, &sqe) {
-                continue;
-            }
             if !self.submit_one(st, task, &sqe) {
                 break;
             }
@@ -42,25 +45,25 @@ impl Ring {
         submitted
     }
 
-    /// Operations that need no more than their SQE, and nothing around it, are over here.
+    /// NOPs that ask for nothing and have nothing around them that concerns them, one after the other: what makes
+    /// them a measure is that they are over at once. Returns how many there were, at most `most`.
     #[inline]
-    fn submit_at_once(&self, st: &mut State, sqe: &Sqe) -> bool {
-        let offloads = self.inline.mode == Mode::Never;
-        let flags = if offloads { sqe.flags } else { sqe.flags & !sqe::ASYNC };
-        let plain = flags == 0 && sqe.personality == 0 && sqe.ioprio == 0 && st.is_plain();
-        if !plain || self.has(IOPOLL) {
-            return false;
+    fn submit_bare(&self, st: &mut State, most: u32) -> u32 {
+        if !st.is_plain() || self.has(IOPOLL) {
+            return 0;
         }
-        let Some(at_once) = table::OPS.get(sqe.opcode as usize).and_then(|def| def.at_once) else {
-            return false;
-        };
-        let Some(res) = at_once(sqe) else { return false };
-        let count = &mut st.counts[sqe.opcode as usize];
-        count.submitted += 1;
-        count.inline += 1;
-        count.posted += 1;
-        self.stage(st, Cqe { user_data: sqe.user_data, res, flags: 0 }, false);
-        true
+        let ignored = if self.inline.mode == Mode::Never { 0 } else { sqe::ASYNC };
+        let (from, wanted) = (st.sq_head, Bare { opcode: op::NOP, ignored });
+        let end = self.mem.take_bare(from, from.wrapping_add(most), wanted, |user_data| {
+            self.stage(st, Cqe { user_data, res: 0, flags: 0 }, false);
+        });
+        st.sq_head = end;
+        let taken = end.wrapping_sub(from);
+        let count = &mut st.counts[op::NOP as usize];
+        count.submitted += u64::from(taken);
+        count.inline += u64::from(taken);
+        count.posted += u64::from(taken);
+        taken
     }
 
     /// Returns whether to go on with the next SQE.
@@ -79,7 +82,7 @@ impl Ring {
             self.queue(st, task, Box::new(req));
         } else {
             st.outstanding += 1;
-            self.start_here(st, task, req);
+            return self.start_here(st, task, req) && go_on || self.has(SUBMIT_ALL);
         }
         go_on
     }
@@ -111,6 +114,9 @@ impl Ring {
         }
         req.notification = zerocopy::notification(sqe);
         req.op = (def.prep)(sqe)?;
+        if req.op.borrows() && !self.may_borrow(st, req) {
+            req.op.capture()?;
+        }
         req.multishot = req.op.is_multishot();
         check_link_timeout(st, def)
     }
