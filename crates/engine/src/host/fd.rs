@@ -191,8 +191,27 @@ impl Stat {
     }
 }
 
-/// `fstat(2)`.
+/// `fstat(2)`, except that no server is asked for what is known of its file: it may be the caller itself.
 pub fn stat(fd: i32) -> Result<Stat, Errno> {
+    match statx(fd, c"", nr::AT_EMPTY_PATH) {
+        Ok(st) => Ok(Stat {
+            mode: st.stx_mode as u32,
+            dev: device(st.stx_dev_major, st.stx_dev_minor),
+            ino: st.stx_ino,
+            rdev: device(st.stx_rdev_major, st.stx_rdev_minor),
+        }),
+        Err(Errno::BADF) => Err(Errno::BADF),
+        // An old kernel, or a filter that does not know the call.
+        Err(_) => plain_stat(fd),
+    }
+}
+
+/// A device number as `struct stat` has it.
+fn device(major: u32, minor: u32) -> u64 {
+    u64::from(minor & 0xff | major << 8 | (minor & !0xff) << 12)
+}
+
+fn plain_stat(fd: i32) -> Result<Stat, Errno> {
     let mut st = core::mem::MaybeUninit::<nr::stat>::zeroed();
     // SAFETY: the kernel fills one `struct stat`.
     unsafe { syscall(nr::__NR_fstat, [fd as usize, st.as_mut_ptr() as usize, 0, 0, 0, 0]) }?;
@@ -222,8 +241,18 @@ pub fn root() -> Result<Place, Errno> {
     place(nr::AT_FDCWD, c"/", 0)
 }
 
-/// statx(2) of what is known without asking a server.
 fn place(dir: i32, path: &core::ffi::CStr, flags: u32) -> Result<Place, Errno> {
+    let st = statx(dir, path, flags)?;
+    let kind = st.stx_mode as u32 & nr::S_IFMT;
+    Ok(Place {
+        id: (st.stx_mask & STATX_MNT_ID != 0).then_some(st.stx_mnt_id),
+        inode: st.stx_ino,
+        on_disk: [nr::S_IFREG, nr::S_IFDIR, nr::S_IFLNK, nr::S_IFBLK].contains(&kind),
+    })
+}
+
+/// statx(2) of what is known without asking a server.
+fn statx(dir: i32, path: &core::ffi::CStr, flags: u32) -> Result<nr::statx, Errno> {
     let mut st = core::mem::MaybeUninit::<nr::statx>::zeroed();
     let (flags, mask) = (flags | nr::AT_STATX_DONT_SYNC, nr::STATX_TYPE | STATX_MNT_ID);
     let args = [
@@ -237,13 +266,7 @@ fn place(dir: i32, path: &core::ffi::CStr, flags: u32) -> Result<Place, Errno> {
     // SAFETY: the path is a C string; the kernel fills one `struct statx`.
     unsafe { syscall(nr::__NR_statx, args) }?;
     // SAFETY: filled by the kernel, and zeroed before: valid for integers.
-    let st = unsafe { st.assume_init() };
-    let kind = st.stx_mode as u32 & nr::S_IFMT;
-    Ok(Place {
-        id: (st.stx_mask & STATX_MNT_ID != 0).then_some(st.stx_mnt_id),
-        inode: st.stx_ino,
-        on_disk: [nr::S_IFREG, nr::S_IFDIR, nr::S_IFLNK, nr::S_IFBLK].contains(&kind),
-    })
+    Ok(unsafe { st.assume_init() })
 }
 
 /// The bit of statx(2)'s mask for `stx_mnt_id`.
@@ -336,4 +359,18 @@ pub fn is_seekable(fd: i32) -> bool {
     const CUR: usize = 1;
     // SAFETY: integer arguments only; a relative seek by 0 moves nothing.
     unsafe { syscall(nr::__NR_lseek, [fd as usize, 0, CUR, 0, 0, 0]) }.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_to_look_at_a_file_agree() {
+        for path in [c"/", c"/dev/null", c"/proc/self/exe"] {
+            let file = open_to_read(path).unwrap();
+            assert_eq!(stat(file.raw()), plain_stat(file.raw()), "{path:?}");
+        }
+        assert_eq!(stat(-1), Err(Errno::BADF));
+    }
 }

@@ -35,22 +35,31 @@ impl Ring {
         if req.def.waits == Waits::Close && closes_at_once(st, req) {
             return self.attempt(st, task, req);
         }
-        let first = if req.def.always_async || req.def.waits == Waits::Close {
-            Issue::Worker
-        } else if req.has(sqe::ASYNC) && req.op.bytes() > INLINE_BYTES_MAX && !is_pollable(req) {
-            return Issue::Worker;
-        } else {
-            self.attempt(st, task, req)
-        };
-        match first {
-            Issue::Worker if req.def.waits != Waits::Unknown => self.bold_attempt(st, task, req),
-            first => first,
+        match req.def.waits {
+            // It has a form that does not wait: what the file or the device makes of it is another matter.
+            Waits::Unknown | Waits::File if !req.def.always_async => {
+                let long = req.has(sqe::ASYNC) && req.op.bytes() > INLINE_BYTES_MAX;
+                if long && !is_pollable(req) {
+                    return Issue::Worker;
+                }
+                match self.attempt(st, task, req) {
+                    Issue::Worker if req.def.waits == Waits::File => {
+                        self.bold_attempt(st, task, req)
+                    }
+                    first => first,
+                }
+            }
+            Waits::Unknown => Issue::Worker,
+            _ => self.bold_attempt(st, task, req),
         }
     }
 
-    /// The blocking form in the submitting call, if it is not expected to wait.
+    /// The blocking form in the submitting call, if it is not expected to wait; else the other form, if it has one.
     fn bold_attempt(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, req: &mut Req) -> Issue {
-        let Some(cell) = self.admit(st, req) else { return Issue::Worker };
+        let Some(cell) = self.admit(st, req) else {
+            let opens = req.def.waits == Waits::Path && !req.def.always_async;
+            return if opens { self.attempt(st, task, req) } else { Issue::Worker };
+        };
         if !self.inline.pays(cell) {
             req.pace = Some(cell);
             return Issue::Worker;
