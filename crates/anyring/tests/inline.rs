@@ -123,8 +123,9 @@ fn fuse_server(backend: Backend, folder: &Path) {
         Err(error) => return eprintln!("skipped: no FUSE: {error}"),
     };
     let mounted = folder.to_path_buf();
-    let _watchdog =
-        Watchdog::new("a submitter that is a FUSE server", move || fuse::abort(&mounted));
+    let _watchdog = Watchdog::new("a submitter that is a FUSE server", move || {
+        fuse::take_off(&mounted);
+    });
     let mut serve = |entry| served_by_the_submitter(&mut ring, &server, entry);
     let (file, none) = (c_path(&folder.join("file")), c_path(&folder.join("none")));
     let here = types::Fd(libc::AT_FDCWD);

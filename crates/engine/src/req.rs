@@ -121,6 +121,8 @@ pub struct Req {
     pub multishot: bool,
     /// Where the time that a worker takes for it is noted.
     pub pace: Option<Cell>,
+    /// An attempt that must not wait was made.
+    pub tried: bool,
     /// Whose workers run it; set once it leaves the submitting call.
     pub task: Option<Arc<Task>>,
 }

@@ -54,11 +54,11 @@ pub fn own_mounts() -> io::Result<()> {
     }
 }
 
-/// Whoever waits for the server gets an error.
-pub fn abort(at: &Path) {
+/// Takes the file system off; whoever waits for its server gets an error.
+pub fn take_off(at: &Path) -> bool {
     let at = CString::new(at.as_os_str().as_bytes()).unwrap();
-    // SAFETY: a C string. It is in use, so only its connection ends.
-    unsafe { libc::umount2(at.as_ptr(), libc::MNT_FORCE) };
+    // SAFETY: a C string.
+    unsafe { libc::umount2(at.as_ptr(), libc::MNT_FORCE | libc::MNT_DETACH) == 0 }
 }
 
 /// See the module's description.
@@ -102,10 +102,7 @@ impl Fuse {
 
     /// Takes it off.
     pub fn unmount(self, at: &Path) {
-        abort(at);
-        let at = CString::new(at.as_os_str().as_bytes()).unwrap();
-        // SAFETY: a C string.
-        assert_eq!(unsafe { libc::umount2(at.as_ptr(), libc::MNT_DETACH) }, 0);
+        assert!(take_off(at), "{}", io::Error::last_os_error());
     }
 
     /// How many requests of a kind have been answered.

@@ -254,7 +254,8 @@ fn place(dir: i32, path: &core::ffi::CStr, flags: u32) -> Result<Place, Errno> {
 /// statx(2) of what is known without asking a server.
 fn statx(dir: i32, path: &core::ffi::CStr, flags: u32) -> Result<nr::statx, Errno> {
     let mut st = core::mem::MaybeUninit::<nr::statx>::zeroed();
-    let (flags, mask) = (flags | nr::AT_STATX_DONT_SYNC, nr::STATX_TYPE | STATX_MNT_ID);
+    let (flags, mask) =
+        (flags | nr::AT_STATX_DONT_SYNC, nr::STATX_TYPE | nr::STATX_INO | STATX_MNT_ID);
     let args = [
         dir as usize,
         path.as_ptr() as usize,

@@ -24,9 +24,10 @@ use crate::host::thread::{self, Switches};
 use crate::ops::open::dirfd;
 use crate::ops::Waits;
 use crate::policy::Inline as Mode;
-use crate::req::Req;
+use crate::req::{FileRef, Req};
 use crate::sync::Lock;
 use clock::{Clock, Ticks};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use history::{Cell, History};
 use mounts::Mounts;
 
@@ -68,6 +69,8 @@ pub struct Inline {
     clock: Clock,
     history: History,
     mounts: Lock<Mounts>,
+    /// A hint: remote filesystems were mounted when somebody looked.
+    remote: AtomicBool,
 }
 
 impl Inline {
@@ -78,6 +81,7 @@ impl Inline {
             clock: Clock::new(),
             history: History::new(),
             mounts: Lock::new(Mounts::default()),
+            remote: AtomicBool::new(false),
         }
     }
 
@@ -102,6 +106,7 @@ impl Inline {
         let mut mounts = self.mounts.lock();
         let known = mounts.refresh(fds);
         let (paths, anywhere) = (known && mounts.paths_are_local(), known && mounts.all_local());
+        self.remote.store(known && !paths, Relaxed);
         *turn = Turn { fresh: true, paths, anywhere, here: None, switches: thread::switches() };
     }
 
@@ -135,6 +140,14 @@ impl Inline {
     pub fn ended_in_worker(&self, cell: Cell, watch: Watch) {
         let slow = self.clock.is_slow(watch.began) && was_slow(watch.before, thread::switches());
         self.history.worker_call(cell, slow);
+    }
+
+    /// Whether to close a request's own duplicate of its file may wait for a server.
+    pub fn closing_waits(&self, file: &FileRef) -> bool {
+        match file {
+            FileRef::Owned(fd) => self.remote.load(Relaxed) && !self.closes_quickly(fd.raw()),
+            _ => false,
+        }
     }
 
     /// Whether a mount is one of a local filesystem.

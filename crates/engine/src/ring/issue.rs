@@ -60,6 +60,7 @@ impl Ring {
 
     /// A non-blocking attempt; a multishot request goes on until it has to wait, or to let others have a turn.
     pub fn attempt(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, req: &mut Req) -> Issue {
+        req.tried = true;
         for _ in 0..SHOTS_MAX {
             let mut ctx = Ctx { ring: self, st: Some(st), blocking: None, bold: false, task };
             match (req.def.issue)(req, &mut ctx) {
@@ -189,6 +190,9 @@ impl Ring {
         req.via = Via::Worker;
         let item = Arc::new(WorkItem::new(self.clone(), key, req, task.clone()));
         st.pending.fill(key, Pending::Work(item.clone()));
+        if st.hand.as_mut().is_some_and(|hand| hand.offer(&item)) {
+            return;
+        }
         if let Err(e) = task.pool.enqueue(&item) {
             st.pending.take(key);
             if let Some(req) = item.take_request() {

@@ -9,6 +9,7 @@ pub mod chain;
 pub mod complete;
 pub mod cq;
 pub mod enter;
+pub mod finished;
 pub mod futex;
 pub mod inbox;
 mod inline;
@@ -94,6 +95,8 @@ pub struct Ring {
     pub habit: AtomicU32,
     /// The reactor is to be told of events (its registration is armed).
     pub reactor_armed: AtomicBool,
+    /// Resources with a tag were registered: what a request lets go of may post a CQE that belongs behind its own.
+    pub tagged: AtomicBool,
     /// Wake-ups sent.
     pub wakeups: AtomicU64,
     epfd: AtomicI32,
@@ -142,6 +145,7 @@ impl Ring {
             left: AtomicU32::new(0),
             habit: AtomicU32::new(0),
             reactor_armed: AtomicBool::new(false),
+            tagged: AtomicBool::new(false),
             wakeups: AtomicU64::new(0),
             epfd: AtomicI32::new(-1),
             timerfd: AtomicI32::new(-1),

@@ -143,6 +143,7 @@ impl Ring {
         if held_back {
             head.task = Some(task.clone());
             st.drain.push_back(head);
+            self.cq.lock().exact = true;
             return;
         }
         st.outstanding += head.chain_len();
@@ -184,6 +185,7 @@ fn new_request(sqe: &Sqe) -> Req {
         started: false,
         notification: None,
         pace: None,
+        tried: false,
         task: None,
     }
 }
