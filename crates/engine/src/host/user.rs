@@ -139,6 +139,13 @@ impl UserPath {
             UserPath::Copied(path) => path.as_ptr(),
         }
     }
+    /// Its address in the program, if there is no copy.
+    pub fn borrowed(&self) -> Option<usize> {
+        match self {
+            UserPath::Borrowed(addr) => Some(*addr),
+            UserPath::Copied(_) => None,
+        }
+    }
     /// The copy, if there is one.
     pub fn bytes(&self) -> Option<&[u8]> {
         match self {

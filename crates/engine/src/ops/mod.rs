@@ -108,12 +108,12 @@ impl Op {
             _ => Ok(()),
         }
     }
-    /// Whether there is anything to capture.
-    pub fn borrows(&self) -> bool {
+    /// The path that is not captured yet.
+    pub fn borrowed(&self) -> Option<usize> {
         match self {
-            Op::Open(open) => open.path().bytes().is_none(),
-            Op::Path(op) => op.borrows(),
-            _ => false,
+            Op::Open(open) => open.path().borrowed(),
+            Op::Path(op) => op.borrowed(),
+            _ => None,
         }
     }
     /// Looks at an open file in spite of being one of those with a path.

@@ -68,9 +68,9 @@ impl PathOp {
     fn empty_allowed(&self) -> bool {
         matches!(self.call, Call::Statx | Call::Link) && self.a as u32 & AT_EMPTY_PATH != 0
     }
-    /// See [`Op::borrows`].
-    pub fn borrows(&self) -> bool {
-        self.path.bytes().is_none()
+    /// See [`Op::borrowed`].
+    pub fn borrowed(&self) -> Option<usize> {
+        self.path.borrowed()
     }
     /// See [`Op::capture`].
     pub fn capture(&mut self) -> Result<(), Errno> {

@@ -9,7 +9,6 @@ use crate::ops::{Ctx, Issue, Waits};
 use crate::policy::Inline as Mode;
 use crate::req::{FileRef, Req};
 use crate::task::Task;
-use crate::Errno;
 use anyring_uapi::sqe;
 use std::sync::Arc;
 
@@ -103,11 +102,6 @@ impl Ring {
 /// it serves for all.
 fn closes_at_once(st: &State, req: &Req) -> bool {
     req.op.closes_slot() || !(st.turn.is_fresh() || fd::mount_of(req.fd).is_ok_and(|at| at.on_disk))
-}
-
-/// Whether an error may be the path's own, which its copying would have met.
-pub fn may_be_of_path(res: i32) -> bool {
-    [Errno::FAULT, Errno::NAMETOOLONG, Errno::NOENT].iter().any(|e| e.res() == res)
 }
 
 /// A file whose readiness can be waited for: then IOSQE_ASYNC needs no worker.

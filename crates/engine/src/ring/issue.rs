@@ -1,6 +1,5 @@
 //! Starting a request: its file, the first attempt, and where it waits if it could not finish.
 
-use super::inline::may_be_of_path;
 use super::pending::{Pending, TimerKind};
 use super::state::State;
 use super::Ring;
@@ -31,8 +30,9 @@ impl Ring {
     pub fn start_here(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, mut req: Req) -> bool {
         let mut outcome = self.begin(st, task, &mut req);
         let copied = match outcome {
-            _ if !req.op.borrows() => Ok(()),
-            Issue::Done(res, _) if !may_be_of_path(res) => Ok(()),
+            _ if req.op.borrowed().is_none() => Ok(()),
+            // Any error may stand for the path's own, which its copying would have met.
+            Issue::Done(0.., _) => Ok(()),
             _ => req.op.capture(),
         };
         if let Err(e) = copied {

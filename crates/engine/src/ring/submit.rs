@@ -114,8 +114,10 @@ impl Ring {
         }
         req.notification = zerocopy::notification(sqe);
         req.op = (def.prep)(sqe)?;
-        if req.op.borrows() && !self.may_borrow(st, req) {
-            req.op.capture()?;
+        match req.op.borrowed() {
+            // The system calls have a meaning of their own for a null pointer.
+            Some(addr) if addr == 0 || !self.may_borrow(st, req) => req.op.capture()?,
+            _ => {}
         }
         req.multishot = req.op.is_multishot();
         check_link_timeout(st, def)
