@@ -5,6 +5,7 @@ use super::pending::Table;
 use super::staged::Staged;
 use super::standing::Standing;
 use super::timers::Timers;
+use crate::inline::Turn;
 use crate::ops::net::leftover::Leftover;
 use crate::registered::buffers::Buffers;
 use crate::registered::creds::Personalities;
@@ -95,6 +96,8 @@ pub struct State {
     pub region: Option<Arc<Region>>,
     /// Clock of ABS_TIMER waits is BOOTTIME.
     pub boottime: bool,
+    /// What this turn has learnt of its thread's surroundings.
+    pub turn: Turn,
     /// A worker completes a request now and would go on with what follows.
     pub hand: Option<Hand>,
     /// Counters.
@@ -140,6 +143,7 @@ impl State {
             restrictions: Restrictions::default(),
             region: None,
             boottime: false,
+            turn: Turn::default(),
             hand: None,
             counts: Box::new([OpCount::default(); op::COUNT]),
         }

@@ -67,17 +67,21 @@ impl Ring {
             let target = if any { self.mem.cq_head().wrapping_add(1) } else { target };
             match self.look(target, timeouts) {
                 Look::Enough => break Ok(()),
-                Look::Sleep(_) if self.tw_pending.load(Ordering::Acquire) => {
+                Look::Sleep(target) if !self.may_sleep(target) => {
                     self.cq.lock().remove_sleeper(target);
                     self.owner_turn(batch);
-                    continue;
                 }
                 Look::Sleep(target) => {
                     let slept = mask_of(wait).and_then(|mask| {
                         self.sleep(&Wait { mask, ..*wait }, any, batch, &mut events)
                     });
+                    self.deferred.lazy.awake();
                     // First, or what this thread is about to post would wake it.
                     self.cq.lock().remove_sleeper(target);
+                    if self.defers() && !matches!(slept, Ok(1..)) {
+                        // Less than was wanted may be there, and counts now.
+                        self.owner_turn(batch);
+                    }
                     match slept {
                         Ok(n) if n > 0 => self.handle_woken(&events[..n], batch),
                         Ok(_) if !any && wait.min_wait_until.is_some() => {
@@ -99,15 +103,29 @@ impl Ring {
     /// What the waiting thread does before it sleeps: ready files, task work, the backlog.
     fn owner_turn(self: &Arc<Ring>, batch: usize) {
         let mut st = self.state.lock();
+        self.mem.clear_sq_flags(anyring_uapi::setup::SQ_TASKRUN);
         if self.has_armed() {
             self.poll_now(&mut st, batch);
         }
         self.run_task_work(&mut st, self.defers().then_some(batch));
-        if st.tw.is_empty() {
-            self.mem.clear_sq_flags(anyring_uapi::setup::SQ_TASKRUN);
-        }
         self.cq.lock().flush_backlog(&self.mem);
         self.finish_turn(&mut st);
+    }
+
+    /// Whether there is nothing left to do before the sleep; if so, workers know what it is for.
+    fn may_sleep(&self, target: u32) -> bool {
+        if self.tw_pending.load(Ordering::Acquire) {
+            return false;
+        }
+        if !self.defers() {
+            return true;
+        }
+        let st = self.state.lock();
+        let held_back = !st.drain.is_empty() || !st.timers.counted.is_empty();
+        drop(st);
+        // What a completion sets free may be what this thread waits for.
+        let still = if held_back { 1 } else { target.wrapping_sub(self.cq.lock().tail()) };
+        self.deferred.lazy.want(still)
     }
 
     /// Enough already? If not, this thread is registered as a sleeper.
