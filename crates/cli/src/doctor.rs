@@ -54,6 +54,9 @@ impl Findings {
         let auto = match self.auto() {
             "kernel" => "leaves io_uring to the kernel",
             "user" => "answers with its own engine",
+            _ if matches!(self.verdict, Verdict::Untried(_)) => {
+                "cannot tell: no process could be started to try it"
+            }
             _ => "cannot help: seccomp filters that trap are not allowed here",
         };
         let mut text = String::new();

@@ -97,6 +97,7 @@ fn crowd_events(cx: &mut Cx) {
     cx.both_setups(|cx, kind| {
         let (r, (a, b)) = (ring(kind), UnixStream::pair().expect("socketpair"));
         a.set_nonblocking(true).expect("fcntl");
+        b.set_nonblocking(true).expect("fcntl");
         while sys::write(a.as_raw_fd(), &[0; 4096]) > 0 {}
         let fd = a.as_raw_fd();
         r.push_all(&[
