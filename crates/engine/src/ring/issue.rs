@@ -204,7 +204,9 @@ impl Ring {
         if st.hand.as_mut().is_some_and(|hand| hand.offer(&item)) {
             return;
         }
-        if let Err(e) = task.pool.enqueue(&item) {
+        let quiet = st.quiet.covers(task, item.bound, st.sq_head);
+        let queued = if quiet { task.pool.insert(&item) } else { task.pool.enqueue(&item) };
+        if let Err(e) = queued {
             st.pending.take(key);
             if let Some(req) = item.take_request() {
                 self.complete(st, req, e.res(), 0);

@@ -11,7 +11,7 @@ use crate::registered::groups::Groups;
 use crate::registered::region::Region;
 use crate::registered::restrictions::Restrictions;
 use crate::req::Req;
-use crate::wq::Hand;
+use crate::wq::{Hand, Quiet};
 use anyring_uapi::op;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -91,6 +91,8 @@ pub struct State {
     pub boottime: bool,
     /// A worker completes a request now and would go on with what follows.
     pub hand: Option<Hand>,
+    /// What a submission puts off to its end.
+    pub quiet: Quiet,
     /// Counters.
     pub counts: Box<[OpCount; op::COUNT]>,
 }
@@ -133,6 +135,7 @@ impl State {
             region: None,
             boottime: false,
             hand: None,
+            quiet: Quiet::default(),
             counts: Box::new([OpCount::default(); op::COUNT]),
         }
     }

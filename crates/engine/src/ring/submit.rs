@@ -18,6 +18,7 @@ impl Ring {
         let available = self.mem.sq_tail().wrapping_sub(st.sq_head);
         let count = to_submit.min(available).min(self.mem.geometry().sq_entries);
         let mut submitted = 0;
+        st.quiet.open();
         while submitted < count {
             let bare = self.submit_bare(st, count - submitted);
             submitted += bare;
@@ -40,6 +41,7 @@ impl Ring {
         if !st.chain.is_empty() {
             self.close_chain(st, task);
         }
+        st.quiet.close();
         submitted
     }
 

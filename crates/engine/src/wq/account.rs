@@ -99,6 +99,11 @@ impl Account {
         self.activate()
     }
 
+    /// Adds an item, and leaves it to the caller to see that a worker is active.
+    pub fn insert(&self, item: Arc<WorkItem>) {
+        self.inbox.push(item);
+    }
+
     /// Sees that a worker is active.
     pub fn activate(&self) -> Activated {
         self.count(self.crew.activate())

@@ -17,6 +17,7 @@ mod item;
 mod linger;
 mod manner;
 mod queue;
+mod quiet;
 mod reads;
 mod slot;
 mod watch;
@@ -27,6 +28,7 @@ mod tests;
 
 pub use account::{Counts, Stopped};
 pub use item::{Hand, WorkItem};
+pub use quiet::Quiet;
 pub use watch::Watch;
 
 use crate::engine::Inner;
@@ -101,6 +103,33 @@ impl Pool {
             return Err(Errno::CANCELED);
         }
         Ok(())
+    }
+
+    /// Queues an item whose submitter calls [`Pool::see_to`] soon.
+    pub fn insert(&self, item: &Arc<WorkItem>) -> Result<(), Errno> {
+        self.account(item.bound).insert(item.clone());
+        if self.is_exiting() {
+            return Err(Errno::CANCELED);
+        }
+        Ok(())
+    }
+
+    /// If work waits in an account, sees that a worker is active.
+    pub fn see_to(self: &Arc<Pool>, bound: bool) {
+        let account = self.account(bound);
+        if !account.work_waits() {
+            return;
+        }
+        match account.activate() {
+            // Where it fails, and nobody is left, the watcher tries again.
+            Activated::Start if self.start_worker(bound).is_err() => self.tick(),
+            Activated::Enough if account.has_watched() => self.tick(),
+            _ => {}
+        }
+    }
+
+    fn is(&self, other: &Arc<Pool>) -> bool {
+        core::ptr::eq(self, Arc::as_ptr(other))
     }
 
     /// Starts a worker that is counted already.

@@ -150,6 +150,11 @@ fn look_at(pool: &Arc<Pool>, bound: bool, before: &Seen, seen: &mut Seen) -> boo
         let _ = pool.start_worker(bound);
     }
     let reads_wait = account.has_readers() && account.reads_wait();
+    if account.work_waits() && account.crew.counts().workers == 0 {
+        // None could be started.
+        add_worker(pool, account, bound, false);
+        return true;
+    }
     if !account.has_watched() && !reads_wait {
         return owed > 0;
     }
