@@ -322,3 +322,76 @@ fn a_nop_needs_no_system_call() {
     });
     assert_eq!(status, 0, "-31 is a system call that was made");
 }
+
+/// What the processes of a run appended to the file.
+fn lines_written(name: &str, child: impl FnOnce(&str)) -> Vec<String> {
+    let path = std::env::temp_dir().join(format!("anyring-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    child(path.to_str().unwrap());
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    let _ = std::fs::remove_file(&path);
+    text.lines().map(String::from).collect()
+}
+
+/// This test program again, with one test only and the statistics going to `path`; its standard error.
+fn again(test: &str, path: &str) -> String {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--ignored", "--test-threads=1", "--nocapture"]);
+    let output = command.env("ANYRING_STATS", path).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+#[ignore = "run by the tests of statistics"]
+fn uses_the_engine_and_exits() {
+    let mut ring = ring(Backend::User);
+    for round in 0..3 {
+        push(&mut ring, nop(round));
+    }
+    ring.submit_and_wait(3).unwrap();
+    // Its number is not the lowest, where a program expects its own files.
+    let (end, _other) = UnixStream::pair().unwrap();
+    assert!(end.as_raw_fd() < 100);
+    // A child that makes a ring of its own, and one that does not.
+    for own in [true, false] {
+        // SAFETY: the child makes a ring and exits, as programs do that fork early.
+        match unsafe { libc::fork() } {
+            0 => {
+                if own {
+                    let mut ring: IoUring =
+                        IoUring::builder().backend(Backend::User).build(2).unwrap();
+                    push(&mut ring, nop(9));
+                    ring.submit_and_wait(1).unwrap();
+                }
+                // SAFETY: ends the child, with its exit handlers.
+                unsafe { libc::exit(0) }
+            }
+            child => {
+                // SAFETY: waits for the child.
+                assert_eq!(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) }, child);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_line_of_statistics_is_written_at_exit() {
+    let lines = lines_written("stats", |path| {
+        again("uses_the_engine_and_exits", path);
+    });
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    let (child, own) = (&lines[0], &lines[1]);
+    assert!(child.contains("\"NOP\":{\"submitted\":1,\"posted\":1,"), "{child}");
+    assert!(own.contains("\"engine\":\"user\",\"rings\":1,"), "{own}");
+    assert!(own.contains("\"NOP\":{\"submitted\":3,\"posted\":3,"), "{own}");
+    assert!(lines.iter().all(|line| line.starts_with('{') && line.ends_with("}}")), "{lines:?}");
+}
+
+#[test]
+fn statistics_that_cannot_be_written_do_not_stop_the_program() {
+    let stderr = again("uses_the_engine_and_exits", "/nonexistent/x");
+    // The child with a ring of its own does not repeat it.
+    let line = "anyring: cannot write statistics to '/nonexistent/x': No such file";
+    assert_eq!(stderr.matches(line).count(), 1, "{stderr}");
+}
