@@ -9,7 +9,6 @@ use crate::limits::SHOTS_MAX;
 use crate::ops::{Ctx, FileUse, Issue, Op};
 use crate::req::{FileRef, Key, Req, Via};
 use crate::task::Task;
-use crate::wq::WorkItem;
 use crate::Errno;
 use anyring_uapi::{op, sqe};
 use std::sync::Arc;
@@ -188,7 +187,7 @@ impl Ring {
         let key = st.pending.reserve();
         self.arm_link_timeout(st, &mut req, key);
         req.via = Via::Worker;
-        let item = Arc::new(WorkItem::new(self.clone(), key, req, task.clone()));
+        let item = st.spare.wrap(self, key, req, task);
         st.pending.fill(key, Pending::Work(item.clone()));
         if st.hand.as_mut().is_some_and(|hand| hand.offer(&item)) {
             return;

@@ -12,7 +12,7 @@ use crate::registered::groups::Groups;
 use crate::registered::region::Region;
 use crate::registered::restrictions::Restrictions;
 use crate::req::Req;
-use crate::wq::{Hand, Quiet};
+use crate::wq::{Hand, Quiet, Spare};
 use anyring_uapi::op;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -94,6 +94,8 @@ pub struct State {
     pub turn: Turn,
     /// A worker completes a request now and would go on with what follows.
     pub hand: Option<Hand>,
+    /// Work items to use again.
+    pub spare: Spare,
     /// What a submission puts off to its end.
     pub quiet: Quiet,
     /// Counters.
@@ -139,6 +141,7 @@ impl State {
             boottime: false,
             turn: Turn::default(),
             hand: None,
+            spare: Spare::default(),
             quiet: Quiet::default(),
             counts: Box::new([OpCount::default(); op::COUNT]),
         }

@@ -27,7 +27,7 @@ mod worker;
 mod tests;
 
 pub use account::{Counts, Stopped};
-pub use item::{Hand, WorkItem};
+pub use item::{Hand, Spare, WorkItem};
 pub use quiet::Quiet;
 pub use watch::Watch;
 
