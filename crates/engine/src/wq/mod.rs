@@ -214,13 +214,10 @@ impl Pool {
         [self.bound.set_max(bound.min(most)), self.unbound.set_max(unbound.min(most))]
     }
 
-    /// IORING_REGISTER_IOWQ_AFF, or its removal.
-    pub fn set_affinity(&self, mask: Option<Vec<u8>>) -> Result<(), Errno> {
-        let apply = mask.clone().unwrap_or_else(thread::affinity);
+    /// IORING_REGISTER_IOWQ_AFF, or its removal. As with the kernel's, workers that are there finish where they are; what
+    /// comes later runs where the mask says.
+    pub fn set_affinity(self: &Arc<Pool>, mask: Option<Vec<u8>>) {
         *self.affinity.lock() = mask;
-        for account in [&self.bound, &self.unbound] {
-            account.each_worker(|tid| thread::set_affinity(tid, &apply))?;
-        }
-        Ok(())
+        self.replace_workers();
     }
 }

@@ -112,6 +112,10 @@ impl Slot {
     pub fn leave_call(&self) -> bool {
         self.phase.swap(ACTIVE, SeqCst) == BLOCKED
     }
+    /// In a call that may wait, and counted as active.
+    pub fn is_watched(&self) -> bool {
+        self.phase.load(SeqCst) == WATCHED
+    }
     /// In any call that may wait.
     pub fn is_in_call(&self) -> bool {
         self.phase.load(SeqCst) != ACTIVE
