@@ -19,6 +19,7 @@ mod manner;
 mod queue;
 mod quiet;
 mod reads;
+mod running;
 mod slot;
 mod watch;
 mod worker;
