@@ -11,13 +11,23 @@ pub struct Policy {
     /// `lazy_reactor=on|off`: a ring whose threads keep coming back to wait is not handed to the background reactor each
     /// time one leaves.
     pub lazy_reactor: bool,
+    /// `aio=on|off`: O_DIRECT transfers go through kernel AIO, not each through a worker.
+    pub aio: bool,
+    /// `iopoll_reap=each|ordered`: on a ring with IOPOLL a finished request is handed over at once, or waits for those before it.
+    pub reap_ordered: bool,
     /// `rewrite=on|off`: the preload front door replaces a hot system call site after its first trap.
     pub rewrite: bool,
 }
 
 impl Policy {
     /// What holds where nothing is said.
-    pub const DEFAULT: Policy = Policy { lazy_wake: true, lazy_reactor: true, rewrite: true };
+    pub const DEFAULT: Policy = Policy {
+        lazy_wake: true,
+        lazy_reactor: true,
+        aio: true,
+        reap_ordered: false,
+        rewrite: true,
+    };
 
     /// Reads a list; the last value of a name counts. The error is the item that is not understood.
     pub fn parse(list: &[u8]) -> Result<Policy, &[u8]> {
@@ -31,9 +41,18 @@ impl Policy {
     fn set(&mut self, item: &[u8]) -> Option<()> {
         let eq = item.iter().position(|b| *b == b'=')?;
         let (name, value) = (&item[..eq], &item[eq + 1..]);
+        if name == b"iopoll_reap" {
+            self.reap_ordered = match value {
+                b"each" => false,
+                b"ordered" => true,
+                _ => return None,
+            };
+            return Some(());
+        }
         let field = match name {
             b"lazy_wake" => &mut self.lazy_wake,
             b"lazy_reactor" => &mut self.lazy_reactor,
+            b"aio" => &mut self.aio,
             b"rewrite" => &mut self.rewrite,
             _ => return None,
         };
@@ -46,7 +65,8 @@ impl Policy {
     }
 
     /// Names and values, for error messages.
-    pub const HELP: &'static str = "lazy_wake=on|off, lazy_reactor=on|off, rewrite=on|off";
+    pub const HELP: &'static str = "lazy_wake=on|off, lazy_reactor=on|off, aio=on|off, \
+                                    iopoll_reap=each|ordered, rewrite=on|off";
 }
 
 impl Default for Policy {
@@ -64,6 +84,9 @@ mod tests {
         assert_eq!(Policy::parse(b""), Ok(Policy::DEFAULT));
         assert!(!Policy::parse(b"lazy_wake=on,lazy_wake=off").unwrap().lazy_wake);
         assert_eq!(Policy::parse(b"rewrite=on,x=1"), Err(&b"x=1"[..]));
+        let reap = |value| Policy::parse(value).map(|policy| policy.reap_ordered);
+        assert_eq!(reap(b"iopoll_reap=ordered"), Ok(true));
+        assert_eq!(reap(b"iopoll_reap=on"), Err(&b"iopoll_reap=on"[..]));
         assert_eq!(Policy::parse(b"rewrite"), Err(&b"rewrite"[..]));
     }
 }

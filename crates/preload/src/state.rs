@@ -14,9 +14,8 @@ use core::sync::atomic::{
 };
 
 static ACTIVE: AtomicBool = AtomicBool::new(false);
-static LAZY_WAKE: AtomicBool = AtomicBool::new(true);
-static LAZY_REACTOR: AtomicBool = AtomicBool::new(true);
-static REWRITE: AtomicBool = AtomicBool::new(true);
+/// Null until the engine answers.
+static POLICY: AtomicPtr<Policy> = AtomicPtr::new(core::ptr::null_mut());
 static RING_BASE: AtomicI32 = AtomicI32::new(i32::MAX);
 static RING_END: AtomicI32 = AtomicI32::new(i32::MAX);
 static PRIVATE_MIN: AtomicI32 = AtomicI32::new(i32::MAX);
@@ -29,19 +28,14 @@ pub fn active() -> bool {
 /// From now on the engine answers.
 pub fn activate(layout: FdLayout, policy: Policy) {
     set_layout(layout);
-    LAZY_WAKE.store(policy.lazy_wake, Relaxed);
-    LAZY_REACTOR.store(policy.lazy_reactor, Relaxed);
-    REWRITE.store(policy.rewrite, Relaxed);
+    POLICY.store(Box::leak(Box::new(policy)), Release);
     ACTIVE.store(true, Release);
 }
 
 /// The policy this process was started with.
 fn policy() -> Policy {
-    Policy {
-        lazy_wake: LAZY_WAKE.load(Relaxed),
-        lazy_reactor: LAZY_REACTOR.load(Relaxed),
-        rewrite: REWRITE.load(Relaxed),
-    }
+    // SAFETY: null, or a policy that was leaked.
+    unsafe { POLICY.load(Acquire).as_ref() }.copied().unwrap_or_default()
 }
 
 /// Fixes where descriptors go.

@@ -24,10 +24,8 @@ fn hold(call: &Call<'_>, number: i32, tag: u64) -> Result<Slot, Errno> {
         return Err(Errno::BADF);
     }
     let held = call.engine.fds.duplicate(number)?;
-    Ok(Some(Arc::new(FixedFile {
-        fd: held,
-        tag: Tag { value: tag, ring: Arc::downgrade(call.ring) },
-    })))
+    let tag = Tag { value: tag, ring: Arc::downgrade(call.ring) };
+    Ok(Some(Arc::new(FixedFile::new(held, tag))))
 }
 
 fn install(call: &Call<'_>, data: usize, tags: usize, nr: u32, sparse: bool) -> Result<u32, Errno> {

@@ -42,7 +42,8 @@ impl Ring {
         if let Err(e) = self.resolve_file(st, req) {
             return Issue::err(e);
         }
-        if self.wants_worker(req) {
+        self.submit_before(st, req);
+        if self.wants_worker(req) && !self.is_for_aio(st, req) {
             return Issue::Worker;
         }
         self.attempt(st, task, req)
@@ -105,6 +106,7 @@ impl Ring {
                 self.complete(st, req, Errno::INVAL.res(), 0)
             }
             Issue::Worker => self.send_to_worker(st, task, req),
+            Issue::Aio => self.send_to_aio(st, task, req),
             Issue::ArmPoll => self.arm_poll_request(st, req),
             Issue::ArmFutex => self.arm_futex(st, task, req),
             Issue::ArmTimer => self.arm_timer(st, req, TimerKind::Timeout),
