@@ -6,14 +6,14 @@ use crate::aio::queue::Queue;
 use crate::fds::Fds;
 use crate::futex::Futexes;
 use crate::host::guard::Guards;
-use crate::host::{fd, thread};
+use crate::host::{barrier, fd, thread};
 use crate::reactor::Reactor;
 use crate::ring::enter::Enter;
 use crate::ring::state::OpCount;
 use crate::ring::Ring;
 use crate::sync::Lock;
 use crate::task::Task;
-use crate::wq::Pool;
+use crate::wq::{Counts, Pool};
 use crate::{Caller, Config, Errno, OpStats, Stats};
 use anyring_uapi::op;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -48,11 +48,14 @@ pub struct Inner {
     retired: Lock<Retired>,
 }
 
-/// Counters of rings that are gone, and the number of all.
+/// Counters of rings and tasks that are gone, and the number of all rings.
 struct Retired {
     rings: u64,
     overflow: u64,
     wakeups: u64,
+    /// Of ring states and CQs.
+    locks: u64,
+    wq: Counts,
     ops: Box<[OpCount; op::COUNT]>,
 }
 
@@ -78,6 +81,8 @@ impl Inner {
                 rings: 0,
                 overflow: 0,
                 wakeups: 0,
+                locks: 0,
+                wq: Counts::default(),
                 ops: Box::new([OpCount::default(); op::COUNT]),
             }),
         }
@@ -95,6 +100,11 @@ impl Inner {
             Some(model) => Ok(Arc::new(Queue::Model(model.clone()))),
             None => self.aio_contexts.get(&self.fds, slots),
         }
+    }
+
+    /// Whether locks may favour a thread: worth it where a call costs little, see [`crate::bias`].
+    pub fn favours(&self) -> bool {
+        !self.config.raw_threads && self.config.policy.bias && barrier::is_available()
     }
 
     /// A number no other ring has.
@@ -237,6 +247,7 @@ impl Inner {
         let mut cq = ring.cq.lock();
         retired.overflow += cq.overflowed;
         retired.wakeups += ring.wakeups.load(Ordering::Relaxed);
+        retired.locks += ring.state.acquisitions() + ring.cq.acquisitions();
         let eventfd = cq.eventfd.take();
         drop((cq, retired, st));
         drop((held, eventfd));
@@ -268,6 +279,7 @@ impl Inner {
                 self.release(&ring);
             }
             task.exit();
+            self.retired.lock().wq += task.pool.counts();
             self.guards.forget(tid);
         }
     }
@@ -328,12 +340,18 @@ impl Inner {
             sums.iter_mut().zip(st.counts.iter()).for_each(|(sum, one)| add(sum, one));
             stats.overflow += ring.cq.lock().overflowed;
             stats.wakeups += ring.wakeups.load(Ordering::Relaxed);
+            stats.lock_acquisitions += ring.state.acquisitions() + ring.cq.acquisitions();
         }
+        let mut wq = Counts::default();
+        self.tasks.lock().values().for_each(|task| wq += task.pool.counts());
         let retired = self.retired.lock();
         sums.iter_mut().zip(retired.ops.iter()).for_each(|(sum, one)| add(sum, one));
         stats.rings = retired.rings;
         stats.overflow += retired.overflow;
         stats.wakeups += retired.wakeups;
+        wq += retired.wq;
+        stats.lock_acquisitions += retired.locks + wq.locks;
+        (stats.wq_lock_acquisitions, stats.wq_wakeups) = (wq.locks, wq.wakeups);
         stats.ops = named(&sums);
         stats
     }

@@ -5,6 +5,7 @@
 //! The engine knows nothing of seccomp, preloading or the command line.
 
 pub mod aio;
+pub mod bias;
 pub mod compat;
 pub mod engine;
 pub mod errno;
@@ -321,6 +322,12 @@ pub struct Stats {
     pub workers_max: u64,
     /// Direct transfers that went to workers because kernel AIO was not to be had, or had no room.
     pub aio_refused: u64,
+    /// Acquisitions of the locks on a request's way: ring states, CQs and worker accounts.
+    pub lock_acquisitions: u64,
+    /// Of these, acquisitions of worker accounts' locks.
+    pub wq_lock_acquisitions: u64,
+    /// Idle workers that were woken.
+    pub wq_wakeups: u64,
 }
 
 /// Counters of one opcode.

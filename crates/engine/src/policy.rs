@@ -15,6 +15,9 @@ pub struct Policy {
     pub aio: bool,
     /// `iopoll_reap=each|ordered`: on a ring with IOPOLL a finished request is handed over at once, or waits for those before it.
     pub reap_ordered: bool,
+    /// `bias=on|off`: a ring's locks cost a thread that is alone with the ring no atomic operation. Off where calls
+    /// arrive in a signal handler, which costs more than it saves.
+    pub bias: bool,
     /// `rewrite=on|off`: the preload front door replaces a hot system call site after its first trap.
     pub rewrite: bool,
 }
@@ -26,6 +29,7 @@ impl Policy {
         lazy_reactor: true,
         aio: true,
         reap_ordered: false,
+        bias: true,
         rewrite: true,
     };
 
@@ -53,6 +57,7 @@ impl Policy {
             b"lazy_wake" => &mut self.lazy_wake,
             b"lazy_reactor" => &mut self.lazy_reactor,
             b"aio" => &mut self.aio,
+            b"bias" => &mut self.bias,
             b"rewrite" => &mut self.rewrite,
             _ => return None,
         };
@@ -66,7 +71,7 @@ impl Policy {
 
     /// Names and values, for error messages.
     pub const HELP: &'static str = "lazy_wake=on|off, lazy_reactor=on|off, aio=on|off, \
-                                    iopoll_reap=each|ordered, rewrite=on|off";
+                                    iopoll_reap=each|ordered, bias=on|off, rewrite=on|off";
 }
 
 impl Default for Policy {

@@ -13,6 +13,7 @@ use loom::sync::atomic::{AtomicU32, Ordering};
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Not held.
 const FREE: u32 = 0;
@@ -85,6 +86,8 @@ impl RawLock {
 /// A value behind a lock.
 pub struct Lock<T> {
     raw: RawLock,
+    /// How often it was taken. Only its holder writes.
+    taken: AtomicU64,
     value: UnsafeCell<T>,
 }
 
@@ -96,18 +99,27 @@ unsafe impl<T: Send> Send for Lock<T> {}
 impl<T> Lock<T> {
     /// An unlocked value.
     pub fn new(value: T) -> Lock<T> {
-        Lock { raw: RawLock::new(), value: UnsafeCell::new(value) }
+        Lock { raw: RawLock::new(), taken: AtomicU64::new(0), value: UnsafeCell::new(value) }
     }
     /// Takes the lock.
     #[inline]
     pub fn lock(&self) -> Guard<'_, T> {
         self.raw.lock();
-        Guard { lock: self }
+        self.held()
     }
     /// Takes the lock if it is free.
     #[inline]
     pub fn try_lock(&self) -> Option<Guard<'_, T>> {
-        self.raw.try_lock().then(|| Guard { lock: self })
+        self.raw.try_lock().then(|| self.held())
+    }
+    #[inline]
+    fn held(&self) -> Guard<'_, T> {
+        self.taken.store(self.taken.load(Relaxed) + 1, Relaxed);
+        Guard { lock: self }
+    }
+    /// How often it was taken so far.
+    pub fn acquisitions(&self) -> u64 {
+        self.taken.load(Relaxed)
     }
 }
 
@@ -135,6 +147,21 @@ impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         self.lock.raw.unlock();
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn acquisitions_are_counted_and_failed_tries_are_not() {
+        let lock = Lock::new(());
+        let guard = lock.lock();
+        assert!(lock.try_lock().is_none());
+        drop(guard);
+        assert!(lock.try_lock().is_some());
+        assert_eq!(lock.acquisitions(), 2);
     }
 }
 

@@ -174,11 +174,14 @@ fn format(line: &mut String, comm: &[u8], engine: &str, [traps, direct]: [u64; 2
             }
         }
     }
-    let Stats { rings, overflow, wakeups, workers_max, aio_refused, .. } = stats;
+    let Stats { rings, overflow, wakeups, workers_max, .. } = stats;
+    let Stats { lock_acquisitions, wq_lock_acquisitions, wq_wakeups, aio_refused, .. } = stats;
     let _ = write!(
         line,
         "\",\"engine\":\"{engine}\",\"traps\":{traps},\"direct\":{direct},\"rings\":{rings},\
          \"overflow\":{overflow},\"wakeups\":{wakeups},\"workers_max\":{workers_max},\
+         \"lock_acquisitions\":{lock_acquisitions},\
+         \"wq_lock_acquisitions\":{wq_lock_acquisitions},\"wq_wakeups\":{wq_wakeups},\
          \"aio_refused\":{aio_refused},\"ops\":{{"
     );
     for (i, op) in stats.ops.iter().enumerate() {
@@ -210,9 +213,17 @@ mod tests {
             aio: 0,
         };
         let nop = OpStats { name: "NOP", ..read.clone() };
-        let ops = vec![read, nop];
-        let stats =
-            Stats { rings: 1, ops, overflow: 2, wakeups: 3, workers_max: 4, aio_refused: 5 };
+        let stats = Stats {
+            rings: 1,
+            ops: vec![read, nop],
+            overflow: 2,
+            wakeups: 3,
+            workers_max: 4,
+            lock_acquisitions: 9,
+            wq_lock_acquisitions: 6,
+            wq_wakeups: 5,
+            aio_refused: 10,
+        };
         let mut line = String::new();
         format(&mut line, b"a\"b\\c\n\xff", "user", [7, 8], &stats);
         let counts =
@@ -222,8 +233,8 @@ mod tests {
             format!(
                 "{{\"pid\":{},\"comm\":\"a\\\"b\\\\c\\u000a\\u00ff\",\"engine\":\"user\",\
                  \"traps\":7,\"direct\":8,\"rings\":1,\"overflow\":2,\"wakeups\":3,\
-                 \"workers_max\":4,\
-                 \"aio_refused\":5,\"ops\":{{\"READ\":{counts},\"NOP\":{counts}}}}}\n",
+                 \"workers_max\":4,\"lock_acquisitions\":9,\"wq_lock_acquisitions\":6,\
+                 \"wq_wakeups\":5,\"aio_refused\":10,\"ops\":{{\"READ\":{counts},\"NOP\":{counts}}}}}\n",
                 std::process::id()
             )
         );

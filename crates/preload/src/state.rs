@@ -14,8 +14,7 @@ use core::sync::atomic::{
 };
 
 static ACTIVE: AtomicBool = AtomicBool::new(false);
-/// Null until the engine answers.
-static POLICY: AtomicPtr<Policy> = AtomicPtr::new(core::ptr::null_mut());
+static POLICY: AtomicPtr<Policy> = AtomicPtr::new(ptr::null_mut());
 static RING_BASE: AtomicI32 = AtomicI32::new(i32::MAX);
 static RING_END: AtomicI32 = AtomicI32::new(i32::MAX);
 static PRIVATE_MIN: AtomicI32 = AtomicI32::new(i32::MAX);
@@ -28,13 +27,13 @@ pub fn active() -> bool {
 /// From now on the engine answers.
 pub fn activate(layout: FdLayout, policy: Policy) {
     set_layout(layout);
-    POLICY.store(Box::leak(Box::new(policy)), Release);
+    POLICY.store(Box::into_raw(Box::new(policy)), Release);
     ACTIVE.store(true, Release);
 }
 
 /// The policy this process was started with.
 fn policy() -> Policy {
-    // SAFETY: null, or a policy that was leaked.
+    // SAFETY: null, or a box that is never freed.
     unsafe { POLICY.load(Acquire).as_ref() }.copied().unwrap_or_default()
 }
 

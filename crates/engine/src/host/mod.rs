@@ -7,6 +7,7 @@
 //! readiness ([`poll`]), kernel AIO ([`aio`]), clocks and the engine's own futexes ([`time`]), the program's ([`futex`]), memory ([`mem`]) and threads ([`thread`]).
 
 pub mod aio;
+pub mod barrier;
 pub mod creds;
 pub mod fd;
 pub mod futex;

@@ -191,8 +191,6 @@ pub struct OpDef {
     /// An error of the operation itself breaks no chain, and with CQE_SKIP_SUCCESS posts no CQE: so
     /// Linux 6.18 treats what it always runs in a worker.
     pub lenient: bool,
-    /// The result, where the operation needs no file and no state and this SQE asks for nothing else.
-    pub at_once: Option<fn(&Sqe) -> Option<i32>>,
     /// Captures the SQE.
     pub prep: fn(&Sqe) -> Result<Op, Errno>,
     /// Tries the operation.
@@ -220,7 +218,6 @@ impl OpDef {
             unbound: false,
             hashed: false,
             lenient: false,
-            at_once: None,
             prep,
             issue,
         }

@@ -58,14 +58,6 @@ fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     Issue::Done(result, 0)
 }
 
-fn at_once(sqe: &Sqe) -> Option<i32> {
-    (sqe.op_flags == 0).then_some(0)
-}
-
 /// NOP.
-pub const NOP: OpDef = OpDef {
-    file: FileUse::Ignored,
-    iopoll: true,
-    at_once: Some(at_once),
-    ..OpDef::new("NOP", op::NOP, prep, issue)
-};
+pub const NOP: OpDef =
+    OpDef { file: FileUse::Ignored, iopoll: true, ..OpDef::new("NOP", op::NOP, prep, issue) };

@@ -25,7 +25,7 @@ fn hold(call: &Call<'_>, iov: Iovec, tag: u64) -> Result<Slot, Errno> {
     if !mem::is_mapped(iov.base, iov.len) {
         return Err(Errno::FAULT);
     }
-    let tag = Tag { value: tag, ring: Arc::downgrade(call.ring) };
+    let tag = Tag::new(tag, call.ring);
     Ok(Some(Arc::new(FixedBuffer { addr: iov.base, len: iov.len, tag })))
 }
 

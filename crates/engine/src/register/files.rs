@@ -24,8 +24,7 @@ fn hold(call: &Call<'_>, number: i32, tag: u64) -> Result<Slot, Errno> {
         return Err(Errno::BADF);
     }
     let held = call.engine.fds.duplicate(number)?;
-    let tag = Tag { value: tag, ring: Arc::downgrade(call.ring) };
-    Ok(Some(Arc::new(FixedFile::new(held, tag))))
+    Ok(Some(Arc::new(FixedFile::new(held, Tag::new(tag, call.ring)))))
 }
 
 fn install(call: &Call<'_>, data: usize, tags: usize, nr: u32, sparse: bool) -> Result<u32, Errno> {

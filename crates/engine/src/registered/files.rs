@@ -1,7 +1,7 @@
 //! Registered files: a table of slots that hold duplicates of the program's descriptors.
 
 use crate::host::fd::OwnedFd;
-use core::sync::atomic::AtomicBool;
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use crate::ring::Ring;
@@ -31,6 +31,16 @@ pub struct Tag {
     pub value: u64,
     /// Where it is posted.
     pub ring: Weak<Ring>,
+}
+
+impl Tag {
+    /// A tag whose CQE `ring` will post.
+    pub fn new(value: u64, ring: &Arc<Ring>) -> Tag {
+        if value != 0 {
+            ring.tagged.store(true, Ordering::Relaxed);
+        }
+        Tag { value, ring: Arc::downgrade(ring) }
+    }
 }
 
 impl core::fmt::Debug for Tag {

@@ -47,6 +47,9 @@ impl Ring {
         self.end_link_timeout(st, req);
         self.follow_chain(st, req);
         self.retire(st, req);
+        if self.tagged.load(Ordering::Relaxed) {
+            self.empty_stage(st);
+        }
     }
 
     /// Posts a CQE that is not the request's last, if the ring has room for it.
@@ -221,7 +224,7 @@ impl Ring {
             }
         }
         let (staged, from_worker) = st.staged.take();
-        let mut cq = self.cq.lock();
+        let mut cq = self.cq.lock_as(st.holder);
         cq.post_all(&self.mem, staged, from_worker);
         st.count_base = cq.non_timeouts;
         let commit = cq.commit(&self.mem);

@@ -42,7 +42,7 @@ impl Ring {
         if self.is_disabled() {
             return Err(Errno::BADFD);
         }
-        let mut st = self.state.lock();
+        let mut st = self.state.lock_as(caller.tid);
         if st.closed {
             return Err(Errno::BADF);
         }
@@ -55,8 +55,11 @@ impl Ring {
             let submitted = self.enter_sqpoll(e)?;
             return self.enter_wait(caller, e, submitted);
         }
-        let submitted = self.enter_submit(&mut st, engine, caller, e)?;
+        st.holder = caller.tid;
+        let submitted = self.enter_submit(&mut st, engine, caller, e);
         let end = self.finish_turn(&mut st);
+        st.holder = 0;
+        let submitted = submitted?;
         let waits = e.flags & GETEVENTS != 0 && submitted == e.to_submit;
         let over = if waits { self.is_satisfied(&st, caller, e, end) } else { !self.has_waiting() };
         if over {

@@ -28,6 +28,7 @@ pub mod visitors;
 pub mod wait;
 
 use crate::aio::Aio;
+use crate::bias::Biased;
 use crate::engine::Inner;
 use crate::host::{self, fd, fd::OwnedFd};
 use crate::registered::region::Memory;
@@ -65,9 +66,9 @@ pub struct Ring {
     /// Shared memory.
     pub mem: SharedRings,
     /// See the module's description.
-    pub state: Lock<State>,
+    pub state: Biased<State>,
     /// See the module's description.
-    pub cq: Lock<Cq>,
+    pub cq: Biased<Cq>,
     /// The task that made it.
     pub task: Arc<Task>,
     /// The engine.
@@ -101,6 +102,8 @@ pub struct Ring {
     pub habit: AtomicU32,
     /// The reactor is to be told of events (its registration is armed).
     pub reactor_armed: AtomicBool,
+    /// Resources with a tag were registered: what a request lets go of may post a CQE that belongs behind its own.
+    pub tagged: AtomicBool,
     /// Wake-ups sent.
     pub wakeups: AtomicU64,
     epfd: AtomicI32,
@@ -123,14 +126,15 @@ impl Ring {
         let lazy_wake = policy.lazy_wake;
         let mut state = state;
         state.aio = Aio::new(policy.reap_ordered && flags & IOPOLL != 0);
+        let favours = engine.upgrade().is_some_and(|e| e.favours());
         let cq = Cq::new(mem.geometry().cq_entries, flags, lazy_wake);
         let enabled = state.enabled;
         Ring {
             id,
             flags,
             mem,
-            state: Lock::new(state),
-            cq: Lock::new(cq),
+            state: Biased::new(state, favours),
+            cq: Biased::new(cq, favours),
             task,
             engine,
             sqpoll: Lock::new(None),
@@ -148,6 +152,7 @@ impl Ring {
             left: AtomicU32::new(0),
             habit: AtomicU32::new(0),
             reactor_armed: AtomicBool::new(false),
+            tagged: AtomicBool::new(false),
             wakeups: AtomicU64::new(0),
             epfd: AtomicI32::new(-1),
             timerfd: AtomicI32::new(-1),
@@ -291,7 +296,7 @@ impl Ring {
             return self.stage(st, entry.cqe, from_worker);
         }
         self.empty_stage(st);
-        self.cq.lock().post(&self.mem, entry, kind, from_worker);
+        self.cq.lock_as(st.holder).post(&self.mem, entry, kind, from_worker);
     }
 
     /// Makes the ring's eventfd readable where somebody sleeps on it or polls it.

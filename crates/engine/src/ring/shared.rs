@@ -286,6 +286,45 @@ impl Mapping {
         unsafe { (at as *const Sqe).read_volatile() }
     }
 
+    /// A look at the SQEs at positions `from..to` without copying them: calls `take` for each whose opcode is `opcode`
+    /// and that asks for nothing else (no flags of either kind, ioprio or personality), with its user_data. Returns the position
+    /// of the first that is different, or `to`.
+    #[inline]
+    pub fn take_bare(&self, from: u32, to: u32, opcode: u8, mut take: impl FnMut(u64)) -> u32 {
+        /// Words of an SQE: opcode, flags and ioprio; op_flags; buffer index and personality.
+        const HEAD: usize = 0;
+        const OP_FLAGS: usize = 7;
+        const USER_DATA: usize = 4;
+        const PERSONALITY: usize = 10;
+        let mask = self.geo.sq_entries - 1;
+        let array = self.geo.sq_array.then(|| self.rings.addr() + self.geo.array_offset());
+        let mut at = from;
+        while at != to {
+            let slot = (at & mask) as usize;
+            // SAFETY: inside the region, aligned, mapped; the program writes it atomically or harms only itself.
+            let index = array
+                .map_or(slot, |a| unsafe { (a as *const u32).add(slot).read_volatile() as usize });
+            if index > mask as usize {
+                break;
+            }
+            let sqe = self.sqes.addr() + (index << self.geo.sqe_shift);
+            // SAFETY: inside the region and aligned, for any bytes.
+            let (bare, user_data) = unsafe {
+                let words = sqe as *const u32;
+                let other = words.add(OP_FLAGS).read_volatile()
+                    | words.add(PERSONALITY).read_volatile() >> 16;
+                let bare = words.add(HEAD).read_volatile() == opcode as u32 && other == 0;
+                (bare, (sqe as *const u64).add(USER_DATA).read_volatile())
+            };
+            if !bare {
+                break;
+            }
+            take(user_data);
+            at = at.wrapping_add(1);
+        }
+        at
+    }
+
     /// Writes the CQE at position `at`; `extra` are the second 16 bytes of a large one.
     #[inline]
     pub fn write_cqe(&self, at: u32, cqe: &Cqe, extra: [u64; 2]) {
@@ -303,8 +342,19 @@ impl Mapping {
     /// Writes CQEs from position `at` on; the second halves of large ones are zero.
     #[inline]
     pub fn write_cqes(&self, at: u32, cqes: &[Cqe]) {
+        if self.geo.cqe_shift != 4 {
+            for (i, cqe) in cqes.iter().enumerate() {
+                self.write_cqe(at.wrapping_add(i as u32), cqe, [0; 2]);
+            }
+            return;
+        }
+        let mask = self.geo.cq_entries - 1;
+        let base = (self.rings.addr() + self.geo.cqes_offset()) as *mut Cqe;
         for (i, cqe) in cqes.iter().enumerate() {
-            self.write_cqe(at.wrapping_add(i as u32), cqe, [0; 2]);
+            // SAFETY: as in `write_cqe`.
+            unsafe {
+                base.add((at.wrapping_add(i as u32) & mask) as usize).write_volatile(*cqe);
+            }
         }
     }
 

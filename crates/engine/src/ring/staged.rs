@@ -26,10 +26,6 @@ impl Default for Staged {
 }
 
 impl Staged {
-    /// Nothing waits.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
     /// Takes what waits, and whether some of it came from a worker.
     pub fn take(&mut self) -> (&[Cqe], bool) {
         let len = core::mem::take(&mut self.len);
@@ -52,15 +48,15 @@ impl Ring {
 
     /// Posts what is staged.
     pub fn empty_stage(&self, st: &mut State) {
-        if !st.staged.is_empty() {
+        if st.staged.len > 0 {
             let (cqes, from_worker) = st.staged.take();
-            self.cq.lock().post_all(&self.mem, cqes, from_worker);
+            self.cq.lock_as(st.holder).post_all(&self.mem, cqes, from_worker);
         }
     }
 
     /// Posts a CQE now, behind what is staged, unless the ring has no room for it.
     pub fn post_if_room(&self, st: &mut State, cqe: Cqe, kind: Kind) -> bool {
         self.empty_stage(st);
-        self.cq.lock().try_post(&self.mem, cqe.into(), kind)
+        self.cq.lock_as(st.holder).try_post(&self.mem, cqe.into(), kind)
     }
 }

@@ -41,6 +41,8 @@ pub struct OpCount {
 
 /// See the module's description.
 pub struct State {
+    /// The thread that holds the lock, in a call that said so; 0 in all others. Never left behind.
+    pub holder: i32,
     /// False until ENABLE_RINGS with R_DISABLED.
     pub enabled: bool,
     /// The one task that may submit, with SINGLE_ISSUER.
@@ -106,6 +108,7 @@ impl State {
     /// A fresh ring's.
     pub fn new(enabled: bool, owner: Option<i32>) -> State {
         State {
+            holder: 0,
             enabled,
             owner,
             closed: false,

@@ -166,7 +166,7 @@ impl Ring {
     /// Completes the counted timeouts whose number of CQEs has been posted.
     pub fn complete_counted(self: &Arc<Ring>, st: &mut State) {
         self.empty_stage(st);
-        let posted = self.cq.lock().non_timeouts;
+        let posted = self.cq.lock_as(st.holder).non_timeouts;
         let mut due: Vec<(u32, Key)> = Vec::new();
         for &key in &st.timers.counted.clone() {
             if let Some(Pending::Timer(TimerArm { count: Some((start, number)), .. })) =

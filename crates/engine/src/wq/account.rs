@@ -26,6 +26,22 @@ pub enum Next {
     Leave,
 }
 
+/// Counters of an account, a pool, or several.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    /// Acquisitions of accounts' locks.
+    pub locks: u64,
+    /// Idle workers that were woken.
+    pub wakeups: u64,
+}
+
+impl core::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        self.locks += other.locks;
+        self.wakeups += other.wakeups;
+    }
+}
+
 #[derive(Default)]
 struct Inner {
     queue: VecDeque<Arc<WorkItem>>,
@@ -38,6 +54,8 @@ struct Inner {
     /// Workers of an older generation have credentials that the process gave up: they take nothing more.
     generation: u32,
     running: Vec<(i32, Arc<WorkItem>)>,
+    /// Idle workers that were woken so far.
+    wakeups: u64,
     /// Queued and running items of each hash.
     hashes: BTreeMap<u64, u32>,
 }
@@ -69,6 +87,7 @@ impl Account {
         }
         if inner.idle > inner.claimed {
             inner.claimed += 1;
+            inner.wakeups += 1;
             self.bell.fetch_add(1, Ordering::Relaxed);
             drop(inner);
             time::futex_wake(&self.bell, 1);
@@ -180,6 +199,12 @@ impl Account {
     /// The generation of a worker that starts now.
     pub fn generation(&self) -> u32 {
         self.inner.lock().generation
+    }
+
+    /// What it did so far.
+    pub fn counts(&self) -> Counts {
+        let wakeups = self.inner.lock().wakeups;
+        Counts { locks: self.inner.acquisitions(), wakeups }
     }
 
     fn ring_all(&self) {

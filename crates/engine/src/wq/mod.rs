@@ -8,7 +8,7 @@
 mod account;
 mod worker;
 
-pub use account::Stopped;
+pub use account::{Counts, Stopped};
 
 use crate::engine::Inner;
 use crate::host::{fd, thread};
@@ -170,6 +170,13 @@ impl Pool {
                 let _ = self.start_worker(bound);
             }
         }
+    }
+
+    /// What both accounts did so far.
+    pub fn counts(&self) -> Counts {
+        let mut counts = self.bound.counts();
+        counts += self.unbound.counts();
+        counts
     }
 
     /// IORING_REGISTER_IOWQ_MAX_WORKERS: 0 keeps; returns the old limits.
