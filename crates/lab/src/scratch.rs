@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// See the module's description.
 pub struct Scratch(PathBuf);
@@ -9,7 +10,9 @@ pub struct Scratch(PathBuf);
 impl Scratch {
     /// A new folder inside `dir`.
     pub fn new(dir: &Path) -> Result<Scratch> {
-        let path = dir.join(format!("anyring-bench-{}", std::process::id()));
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = dir.join(format!("anyring-bench-{}-{number}", std::process::id()));
         std::fs::create_dir(&path).map_err(|e| {
             let path = path.display();
             Error::io(format!("cannot make {path} (name another folder with --dir)"), e)

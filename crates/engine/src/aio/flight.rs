@@ -125,9 +125,11 @@ impl<T> InFlight<T> {
             return 1;
         }
         let slot = &mut self.slots[index as usize];
-        if slot.result.replace(result).is_none() {
-            self.marked += 1;
+        if slot.result.is_some() {
+            return 0;
         }
+        slot.result = Some(result);
+        self.marked += 1;
         let mut n = 0;
         while self.head != NONE && self.slots[self.head as usize].result.is_some() {
             if let (what, Some(result)) = self.unlink(self.head) {
