@@ -89,12 +89,12 @@ fn on_model(
     depth: usize,
 ) -> Result<Sample> {
     let mut queue = super::randread::RingQueue::new(backend, depth as u32, MODERN)?;
-    reads::run_on_model(model, &mut queue, file, &all_at_once(depth), turn)
+    reads::run_on_model(model, &mut queue, file, &all_at_once(depth, 0), turn)
 }
 
 /// As many are started together as are waited for.
-fn all_at_once(depth: usize) -> Load {
-    Load { depth, submit: depth, complete: depth as u32, large_every: 0 }
+fn all_at_once(depth: usize, large_every: u64) -> Load {
+    Load { depth, submit: depth, complete: depth as u32, large_every }
 }
 
 /// A splice from a pipe blocks its worker, where a read would be polled.
@@ -158,7 +158,7 @@ fn on_disk(
 ) -> Result<Sample> {
     let mut queue = super::randread::RingQueue::new(backend, depth as u32, MODERN)?;
     let before = Usage::thread();
-    let mut sample = reads::run(&mut queue, file, &all_at_once(depth), turn)?;
+    let mut sample = reads::run(&mut queue, file, &all_at_once(depth, 1), turn)?;
     sample.usage = Usage::thread().since(before);
     Ok(sample)
 }
