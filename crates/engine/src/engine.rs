@@ -13,7 +13,7 @@ use crate::ring::state::OpCount;
 use crate::ring::Ring;
 use crate::sync::Lock;
 use crate::task::Task;
-use crate::wq::{Counts, Pool};
+use crate::wq::{Counts, Pool, Watch};
 use crate::{Caller, Config, Errno, OpStats, Stats};
 use anyring_uapi::op;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -32,6 +32,8 @@ pub struct Inner {
     pub guards: Guards,
     /// Futex waits.
     pub futexes: Futexes,
+    /// Looks after workers.
+    pub watch: Watch,
     rings: Lock<BTreeMap<i32, Arc<Ring>>>,
     tasks: Lock<BTreeMap<i32, Arc<Task>>>,
     /// Rings to look after when the program waits elsewhere: watched ones, and those with TASKRUN_FLAG.
@@ -68,6 +70,7 @@ impl Inner {
             reactor: Reactor::idle(),
             guards: Guards::new(),
             futexes: Futexes::default(),
+            watch: Watch::default(),
             rings: Lock::new(BTreeMap::new()),
             tasks: Lock::new(BTreeMap::new()),
             watched: AtomicU32::new(0),
@@ -245,6 +248,7 @@ impl Inner {
             add(sum, one);
         }
         let mut cq = ring.cq.lock();
+        add_early(&mut retired.ops, &cq.early);
         retired.overflow += cq.overflowed;
         retired.wakeups += ring.wakeups.load(Ordering::Relaxed);
         retired.locks += ring.state.acquisitions() + ring.cq.acquisitions();
@@ -284,7 +288,8 @@ impl Inner {
         }
     }
     /// New credentials: workers with the old ones leave.
-    pub fn replace_workers(&self) {
+    pub fn replace_workers(self: &Arc<Inner>) {
+        self.watch.replace(self);
         for task in self.tasks.lock().values() {
             task.pool.replace_workers();
         }
@@ -338,7 +343,10 @@ impl Inner {
             seen.push(ring.id);
             let st = ring.state.lock();
             sums.iter_mut().zip(st.counts.iter()).for_each(|(sum, one)| add(sum, one));
-            stats.overflow += ring.cq.lock().overflowed;
+            let cq = ring.cq.lock();
+            add_early(&mut sums, &cq.early);
+            stats.overflow += cq.overflowed;
+            drop(cq);
             stats.wakeups += ring.wakeups.load(Ordering::Relaxed);
             stats.lock_acquisitions += ring.state.acquisitions() + ring.cq.acquisitions();
         }
@@ -352,6 +360,9 @@ impl Inner {
         wq += retired.wq;
         stats.lock_acquisitions += retired.locks + wq.locks;
         (stats.wq_lock_acquisitions, stats.wq_wakeups) = (wq.locks, wq.wakeups);
+        stats.wq_lingers = [wq.linger_hits, wq.linger_misses];
+        (stats.wq_returned, stats.wq_return_batches) = (wq.returned, wq.batches);
+        stats.wq_held_max_ns = wq.held_max_ns;
         stats.ops = named(&sums);
         stats
     }
@@ -369,6 +380,14 @@ fn add(sum: &mut OpCount, one: &OpCount) {
     sum.polled += one.polled;
     sum.worker += one.worker;
     sum.aio += one.aio;
+}
+
+/// CQEs of workers that were posted without the ring's state.
+fn add_early(sums: &mut [OpCount; op::COUNT], early: &[u64; op::COUNT]) {
+    for (sum, n) in sums.iter_mut().zip(early) {
+        sum.posted += n;
+        sum.worker += n;
+    }
 }
 
 fn named(sums: &[OpCount; op::COUNT]) -> Vec<OpStats> {

@@ -22,6 +22,7 @@ pub mod registered;
 pub mod req;
 pub mod ring;
 pub mod sqpoll;
+pub mod stack;
 pub mod sync;
 pub mod task;
 pub mod wq;
@@ -328,6 +329,14 @@ pub struct Stats {
     pub wq_lock_acquisitions: u64,
     /// Idle workers that were woken.
     pub wq_wakeups: u64,
+    /// Looks of workers for more work before they slept: those that found some, and others.
+    pub wq_lingers: [u64; 2],
+    /// Finished requests that workers returned in batches.
+    pub wq_returned: u64,
+    /// Those batches.
+    pub wq_return_batches: u64,
+    /// The longest that a finished request was held before it was returned, in nanoseconds.
+    pub wq_held_max_ns: u64,
 }
 
 /// Counters of one opcode.

@@ -26,6 +26,8 @@ pub const YIELD_ROUNDS: usize = 16;
 pub const WORKER_IDLE_NS: u64 = 5_000_000_000;
 /// Bounded workers per CPU, as in Linux.
 pub const BOUND_WORKERS_PER_CPU: u32 = 4;
+/// Reads of files that a worker takes together to start readahead for all.
+pub const COLD_READS_MAX: usize = 32;
 /// Bytes of socket control data copied at prep.
 pub const CONTROL_BYTES_MAX: usize = 64 * 1024;
 /// Personalities of one ring, as in Linux.

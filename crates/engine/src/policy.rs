@@ -20,6 +20,26 @@ pub struct Policy {
     pub bias: bool,
     /// `rewrite=on|off`: the preload front door replaces a hot system call site after its first trap.
     pub rewrite: bool,
+    /// `wq_locking=split|coarse`: see [`crate::wq`].
+    pub wq_locking: WqLocking,
+    /// `wq_free_batch=N`: how many finished requests a worker may hold before it returns them with what they hold, in one
+    /// go; their CQEs are posted at once in any case. 1 returns each by itself.
+    pub wq_free_batch: u32,
+    /// `wq_free_max_delay_us=N`: none is held longer.
+    pub wq_free_max_delay_us: u32,
+    /// `wq_linger=on|off`: a pool's last active worker looks for more work for a moment before it sleeps, where that has paid.
+    pub wq_linger: bool,
+    /// `wq_readahead=on|off`: a worker starts readahead for all cold reads that wait, then reads each; off: a thread for each.
+    pub wq_readahead: bool,
+}
+
+/// How an io-wq account is locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WqLocking {
+    /// Inserting takes no lock, taking an item takes one; work wakes a worker only if none is active.
+    Split,
+    /// One lock for everything, taken to insert, to look, to take and to end; each item wakes or starts a worker.
+    Coarse,
 }
 
 impl Policy {
@@ -31,6 +51,11 @@ impl Policy {
         reap_ordered: false,
         bias: true,
         rewrite: true,
+        wq_locking: WqLocking::Split,
+        wq_free_batch: 16,
+        wq_free_max_delay_us: 1000,
+        wq_linger: true,
+        wq_readahead: true,
     };
 
     /// Reads a list; the last value of a name counts. The error is the item that is not understood.
@@ -45,21 +70,15 @@ impl Policy {
     fn set(&mut self, item: &[u8]) -> Option<()> {
         let eq = item.iter().position(|b| *b == b'=')?;
         let (name, value) = (&item[..eq], &item[eq + 1..]);
-        if name == b"iopoll_reap" {
-            self.reap_ordered = match value {
-                b"each" => false,
-                b"ordered" => true,
-                _ => return None,
-            };
-            return Some(());
-        }
         let field = match name {
             b"lazy_wake" => &mut self.lazy_wake,
             b"lazy_reactor" => &mut self.lazy_reactor,
             b"aio" => &mut self.aio,
             b"bias" => &mut self.bias,
             b"rewrite" => &mut self.rewrite,
-            _ => return None,
+            b"wq_linger" => &mut self.wq_linger,
+            b"wq_readahead" => &mut self.wq_readahead,
+            _ => return self.set_other(name, value),
         };
         *field = match value {
             b"on" => true,
@@ -69,9 +88,32 @@ impl Policy {
         Some(())
     }
 
+    /// Those that are not switches.
+    fn set_other(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
+        match (name, value) {
+            (b"iopoll_reap", b"each") => self.reap_ordered = false,
+            (b"iopoll_reap", b"ordered") => self.reap_ordered = true,
+            (b"wq_locking", b"split") => self.wq_locking = WqLocking::Split,
+            (b"wq_locking", b"coarse") => self.wq_locking = WqLocking::Coarse,
+            (b"wq_free_batch", n) => self.wq_free_batch = number(n, 1..=1024)?,
+            (b"wq_free_max_delay_us", n) => self.wq_free_max_delay_us = number(n, 100..=1_000_000)?,
+            _ => return None,
+        }
+        Some(())
+    }
+
     /// Names and values, for error messages.
-    pub const HELP: &'static str = "lazy_wake=on|off, lazy_reactor=on|off, aio=on|off, \
-                                    iopoll_reap=each|ordered, bias=on|off, rewrite=on|off";
+    pub const HELP: &'static str =
+        "lazy_wake=on|off, lazy_reactor=on|off, bias=on|off, rewrite=on|off, aio=on|off, \
+         iopoll_reap=each|ordered, \
+        wq_locking=split|coarse, wq_free_batch=1..1024, wq_free_max_delay_us=100..1000000, \
+        wq_linger=on|off, wq_readahead=on|off";
+}
+
+/// A decimal number of a range.
+fn number(text: &[u8], range: core::ops::RangeInclusive<u32>) -> Option<u32> {
+    let n = core::str::from_utf8(text).ok()?.parse().ok()?;
+    range.contains(&n).then_some(n)
 }
 
 impl Default for Policy {
@@ -93,5 +135,14 @@ mod tests {
         assert_eq!(reap(b"iopoll_reap=ordered"), Ok(true));
         assert_eq!(reap(b"iopoll_reap=on"), Err(&b"iopoll_reap=on"[..]));
         assert_eq!(Policy::parse(b"rewrite"), Err(&b"rewrite"[..]));
+    }
+
+    #[test]
+    fn values_that_are_not_switches() {
+        let policy = Policy::parse(b"wq_locking=coarse,wq_free_batch=7").unwrap();
+        assert_eq!((policy.wq_locking, policy.wq_free_batch), (WqLocking::Coarse, 7));
+        for wrong in ["wq_free_batch=0", "wq_free_batch=x", "wq_locking=on", "wq_linger=2"] {
+            assert_eq!(Policy::parse(wrong.as_bytes()), Err(wrong.as_bytes()));
+        }
     }
 }

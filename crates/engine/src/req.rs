@@ -120,6 +120,8 @@ pub struct Req {
     pub notification: Option<i32>,
     /// Posts CQEs until it ends; no worker ever runs it.
     pub multishot: bool,
+    /// An attempt that must not wait was made.
+    pub tried: bool,
     /// Whose workers run it; set once it leaves the submitting call.
     pub task: Option<Arc<Task>>,
 }

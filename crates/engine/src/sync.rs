@@ -96,6 +96,12 @@ unsafe impl<T: Send> Sync for Lock<T> {}
 // SAFETY: the value may move between threads.
 unsafe impl<T: Send> Send for Lock<T> {}
 
+impl<T: Default> Default for Lock<T> {
+    fn default() -> Lock<T> {
+        Lock::new(T::default())
+    }
+}
+
 impl<T> Lock<T> {
     /// An unlocked value.
     pub fn new(value: T) -> Lock<T> {

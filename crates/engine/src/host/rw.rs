@@ -1,5 +1,15 @@
 //! The transfer structures that the engine builds for the host.
 
+use super::{nr, syscall};
+
+/// Starts reading a range of a file into the page cache, without waiting for it.
+pub fn will_need(fd: i32, offset: u64, len: u64) {
+    const WILLNEED: usize = 3;
+    let args = [fd as usize, offset as usize, len as usize, WILLNEED, 0, 0];
+    // SAFETY: integer arguments only.
+    let _ = unsafe { syscall(nr::__NR_fadvise64, args) };
+}
+
 /// `struct iovec`; `base` is an address of the program.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

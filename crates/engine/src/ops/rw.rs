@@ -164,6 +164,14 @@ fn prep_writev_fixed(sqe: &Sqe) -> Result<Op, Errno> {
     prep(sqe, true, many_fixed(sqe)?)
 }
 
+/// The range of its file that a read at an offset is still to bring.
+pub fn range_to_read(req: &Req) -> Option<(u64, u64)> {
+    let Op::Rw(rw) = &req.op else { return None };
+    let left = rw.memory.total().saturating_sub(rw.done);
+    let offset = u64::try_from(rw.offset).ok()?;
+    (!rw.write && left > 0 && !req.multishot).then_some((offset + rw.done as u64, left as u64))
+}
+
 /// The vectors of one attempt, without what is already done.
 fn vectors(memory: &Memory, mut skip: usize, chosen: Option<Iovec>) -> Vec<Iovec> {
     let all: &[Iovec] = match (&chosen, memory) {

@@ -87,11 +87,12 @@ impl Ring {
             Some(Pending::Work(item)) => {
                 let item = item.clone();
                 match item.task.pool.stop(&item) {
-                    Stopped::Queued => {
+                    Stopped::Queued(req) => {
                         st.pending.take(key);
-                        item.take_request().map_or(Found::Gone, Found::Taken)
+                        Found::Taken(req)
                     }
                     Stopped::Running => Found::Running,
+                    Stopped::Gone => Found::Gone,
                 }
             }
             None => Found::Gone,

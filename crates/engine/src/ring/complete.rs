@@ -142,7 +142,7 @@ impl Ring {
     }
 
     /// Lets requests go that waited for earlier ones.
-    fn release_drained(&self, st: &mut State) {
+    pub(super) fn release_drained(&self, st: &mut State) {
         while let Some(head) = st.drain.front() {
             if head.has(IO_DRAIN) && st.outstanding > 0 {
                 return;
@@ -227,6 +227,8 @@ impl Ring {
         let mut cq = self.cq.lock_as(st.holder);
         cq.post_all(&self.mem, staged, from_worker);
         st.count_base = cq.non_timeouts;
+        cq.early_now = 0;
+        cq.exact = !st.timers.counted.is_empty() || !st.drain.is_empty();
         let commit = cq.commit(&self.mem);
         let end = TurnEnd { tail: cq.tail(), backlog: cq.has_backlog() };
         drop(cq);

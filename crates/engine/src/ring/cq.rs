@@ -11,7 +11,7 @@
 
 use super::shared::SharedRings;
 use crate::host::fd::{self, OwnedFd};
-use anyring_uapi::{cqe, setup, Cqe};
+use anyring_uapi::{cqe, op, setup, Cqe};
 use std::collections::VecDeque;
 
 /// A CQE on its way.
@@ -74,6 +74,12 @@ pub struct Cq {
     pub overflowed: u64,
     /// Registered by the program.
     pub eventfd: Option<EventFd>,
+    /// Somebody counts completions one by one: each is made under the state's lock.
+    pub exact: bool,
+    /// Normal CQEs posted without the state's lock since the last turn ended under it.
+    pub early_now: u32,
+    /// Such CQEs by opcode, ever.
+    pub early: Box<[u64; op::COUNT]>,
     dirty: Dirty,
     lazy_wake: bool,
     /// Tail positions at which sleeping threads want to wake.
@@ -101,6 +107,9 @@ impl Cq {
             timeouts: 0,
             overflowed: 0,
             eventfd: None,
+            exact: false,
+            early_now: 0,
+            early: Box::new([0; op::COUNT]),
             dirty: Dirty::default(),
             lazy_wake,
             sleepers: Vec::new(),
@@ -215,6 +224,12 @@ impl Cq {
             Kind::Timeout => {}
         }
         self.dirty.posted = true;
+    }
+
+    /// One was posted without the state's lock.
+    pub fn count_early(&mut self, opcode: u8) {
+        self.early_now += 1;
+        self.early[opcode as usize] += 1;
     }
 
     /// Moves what fits from the backlog to the ring.

@@ -51,6 +51,7 @@ impl Ring {
 
     /// A non-blocking attempt; a multishot request goes on until it has to wait, or to let others have a turn.
     pub fn attempt(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, req: &mut Req) -> Issue {
+        req.tried = true;
         for _ in 0..SHOTS_MAX {
             match (req.def.issue)(req, &mut Ctx { ring: self, st: Some(st), blocking: None, task })
             {
@@ -202,6 +203,9 @@ impl Ring {
         req.via = Via::Worker;
         let item = Arc::new(WorkItem::new(self.clone(), key, req, task.clone()));
         st.pending.fill(key, Pending::Work(item.clone()));
+        if st.hand.as_mut().is_some_and(|hand| hand.offer(&item)) {
+            return;
+        }
         if let Err(e) = task.pool.enqueue(&item) {
             st.pending.take(key);
             if let Some(req) = item.take_request() {

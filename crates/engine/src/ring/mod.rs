@@ -10,6 +10,7 @@ pub mod chain;
 pub mod complete;
 pub mod cq;
 pub mod enter;
+pub mod finished;
 pub mod futex;
 pub mod inbox;
 pub mod issue;

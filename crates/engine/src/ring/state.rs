@@ -12,6 +12,7 @@ use crate::registered::groups::Groups;
 use crate::registered::region::Region;
 use crate::registered::restrictions::Restrictions;
 use crate::req::Req;
+use crate::wq::Hand;
 use anyring_uapi::op;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -91,6 +92,8 @@ pub struct State {
     pub region: Option<Arc<Region>>,
     /// Clock of ABS_TIMER waits is BOOTTIME.
     pub boottime: bool,
+    /// A worker completes a request now and would go on with what follows.
+    pub hand: Option<Hand>,
     /// Counters.
     pub counts: Box<[OpCount; op::COUNT]>,
 }
@@ -133,6 +136,7 @@ impl State {
             restrictions: Restrictions::default(),
             region: None,
             boottime: false,
+            hand: None,
             counts: Box::new([OpCount::default(); op::COUNT]),
         }
     }

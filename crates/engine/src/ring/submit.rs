@@ -139,6 +139,7 @@ impl Ring {
         if held_back {
             head.task = Some(task.clone());
             st.drain.push_back(head);
+            self.cq.lock().exact = true;
             return;
         }
         st.outstanding += head.chain_len();
@@ -179,6 +180,7 @@ fn new_request(sqe: &Sqe) -> Req {
         woken_by: 0,
         started: false,
         notification: None,
+        tried: false,
         task: None,
     }
 }

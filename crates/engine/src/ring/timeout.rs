@@ -37,7 +37,7 @@ impl Ring {
             return None;
         };
         let deadline = monotonic_deadline(spec.clock, spec.absolute, spec.ns);
-        let count = spec.count.map(|n| (st.count_base, n));
+        let count = spec.count.map(|n| (self.count_exactly(st), n));
         if self.timerfd().is_err() {
             self.complete(st, req, Errno::NOMEM.res(), 0);
             return None;
@@ -51,6 +51,13 @@ impl Ring {
         self.arm();
         self.set_timerfd(st);
         Some(key)
+    }
+
+    /// From now on completions are counted one by one; their number before.
+    fn count_exactly(&self, st: &State) -> u32 {
+        let mut cq = self.cq.lock();
+        cq.exact = true;
+        st.count_base.wrapping_add(cq.early_now)
     }
 
     /// TIMEOUT as a request: it may itself be watched by a link timeout.

@@ -1,29 +1,296 @@
-//! One account: a queue, its workers, and the serialisation of hashed work.
+//! One account: what waits, and the workers for it.
+//!
+//! Inserting pushes to the lock-free inbox. A worker takes the lock once for each item: it moves the inbox to the queue,
+//! ends the hash of its last item, and takes the next one. `coarse` has the way before.
 
+use super::crew::{Activated, Crew};
+use super::linger::Linger;
+use super::queue::Queue;
+use super::slot::Slot;
 use super::WorkItem;
-use crate::host::{thread, time};
 use crate::limits::WORKER_IDLE_NS;
+use crate::policy::{Policy, WqLocking};
+use crate::req::Req;
+use crate::stack::Stack;
 use crate::sync::Lock;
 use crate::Errno;
-use core::sync::atomic::{AtomicU32, Ordering};
-use std::collections::{BTreeMap, VecDeque};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::Arc;
 
 /// What [`super::Pool::stop`] did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
-    /// It was queued; its request can be taken.
-    Queued,
+    /// It waited; here is its request.
+    Queued(Box<Req>),
     /// A worker has it and was interrupted.
     Running,
+    /// It has ended.
+    Gone,
 }
 
-/// What an idle worker is to do.
-pub enum Next {
-    /// Run this.
-    Run(Arc<WorkItem>),
-    /// Leave.
-    Leave,
+/// What a worker got.
+pub enum Take {
+    /// An item; the slot names it.
+    Item(Arc<WorkItem>),
+    /// There is none that can run.
+    Nothing,
+    /// The worker is of an older generation, and takes nothing more.
+    Stale,
+}
+
+/// What is under the lock.
+#[derive(Default)]
+pub(super) struct Inner {
+    pub(super) queue: Queue,
+    slots: Vec<Arc<Slot>>,
+}
+
+/// See the module's description.
+pub struct Account {
+    pub(super) inner: Lock<Inner>,
+    coarse: bool,
+    inbox: Stack<WorkItem>,
+    /// Its workers.
+    pub crew: Crew,
+    /// Items of the queue that could run.
+    ready: AtomicU32,
+    /// Changes with the process's credentials.
+    generation: AtomicU32,
+    /// Workers in calls that may wait.
+    watched: AtomicU32,
+    /// Workers that the watcher is to start.
+    pub owed: AtomicU32,
+    linger: Linger,
+    wakeups: AtomicU64,
+}
+
+impl Account {
+    /// An account without workers.
+    pub fn new(max: u32, policy: &Policy) -> Account {
+        Account {
+            inner: Lock::new(Inner::default()),
+            coarse: policy.wq_locking == WqLocking::Coarse,
+            inbox: Stack::default(),
+            crew: Crew::new(max),
+            ready: AtomicU32::new(0),
+            generation: AtomicU32::new(0),
+            watched: AtomicU32::new(0),
+            owed: AtomicU32::new(0),
+            linger: Linger::new(policy.wq_linger),
+            wakeups: AtomicU64::new(0),
+        }
+    }
+
+    /// Adds an item and sees that a worker is active, or says what the caller must do for that.
+    pub fn push(&self, item: Arc<WorkItem>) -> Activated {
+        if self.coarse {
+            return self.count(self.push_coarse(item));
+        }
+        self.inbox.push(item);
+        self.activate()
+    }
+
+    /// Sees that a worker is active.
+    pub fn activate(&self) -> Activated {
+        self.count(self.crew.activate())
+    }
+
+    /// One more worker than are active.
+    pub fn activate_another(&self) -> Activated {
+        self.count(self.crew.activate_beyond(self.crew.counts().active))
+    }
+
+    fn count(&self, activated: Activated) -> Activated {
+        if activated == Activated::Woken {
+            self.wakeups.fetch_add(1, Relaxed);
+        }
+        activated
+    }
+
+    /// A new worker; its slot.
+    pub fn enlist(&self, slot: impl FnOnce(u32) -> Slot) -> Arc<Slot> {
+        let mut inner = self.inner.lock();
+        let slot = Arc::new(slot(self.generation.load(SeqCst)));
+        inner.slots.push(slot.clone());
+        slot
+    }
+
+    /// It has left.
+    pub fn dismiss(&self, slot: &Arc<Slot>) {
+        self.inner.lock().slots.retain(|s| !Arc::ptr_eq(s, slot));
+    }
+
+    /// The next item for a worker, whose last one had the hash `ended`.
+    pub fn take(&self, slot: &Slot, ended: Option<u64>) -> Take {
+        if self.coarse {
+            return self.take_coarse(slot, ended);
+        }
+        let mut inner = self.inner.lock();
+        self.gather(&mut inner, ended);
+        let taken = self.next(&mut inner, slot);
+        self.ready.store(inner.queue.ready(), SeqCst);
+        taken
+    }
+
+    /// More of what waits, from the front while it fits.
+    pub fn take_while(&self, most: usize, fits: impl Fn(&WorkItem) -> bool) -> Vec<Arc<WorkItem>> {
+        let mut inner = self.inner.lock();
+        self.gather(&mut inner, None);
+        let taken = inner.queue.take_while(most, fits);
+        self.ready.store(inner.queue.ready(), SeqCst);
+        taken
+    }
+
+    /// Brings the queue up to date.
+    pub(super) fn gather(&self, inner: &mut Inner, ended: Option<u64>) {
+        for item in self.inbox.take_all() {
+            inner.queue.push(item);
+        }
+        if let Some(hash) = ended {
+            inner.queue.release(hash);
+        }
+    }
+
+    pub(super) fn note_ready(&self, inner: &Inner) {
+        self.ready.store(inner.queue.ready(), SeqCst);
+    }
+
+    /// An item's hash is free, and its worker does not come for another item at once.
+    pub fn end_hash(&self, hash: u64) {
+        let mut inner = self.inner.lock();
+        self.gather(&mut inner, Some(hash));
+        self.note_ready(&inner);
+    }
+
+    /// Something waits that could run.
+    pub fn work_waits(&self) -> bool {
+        self.ready.load(SeqCst) != 0 || !self.inbox.is_empty()
+    }
+
+    /// An active worker without work waits for some. False if it is to leave, and is counted out already.
+    pub fn rest(&self, leaving: impl Fn() -> bool) -> bool {
+        let awaited = || self.work_waits() || leaving();
+        if self.crew.counts().active == 1 && self.linger.look(awaited) {
+            return true;
+        }
+        self.crew.lie_down();
+        if awaited() && self.crew.get_up() {
+            return true;
+        }
+        loop {
+            if self.crew.sleep(WORKER_IDLE_NS) {
+                return true;
+            }
+            if self.crew.leave_asleep() {
+                return false;
+            }
+        }
+    }
+
+    /// See [`super::Pool::stop`].
+    pub fn stop(&self, item: &WorkItem, signal: i32) -> Stopped {
+        let mut inner = self.inner.lock();
+        if let Some(req) = item.take_request() {
+            self.gather(&mut inner, None);
+            inner.queue.remove(item);
+            self.note_ready(&inner);
+            return Stopped::Queued(req);
+        }
+        match inner.slots.iter().any(|slot| slot.interrupt(Some(item.id()), signal)) {
+            true => Stopped::Running,
+            false => Stopped::Gone,
+        }
+    }
+
+    /// Takes all that waits.
+    pub fn drain(&self) -> Vec<Arc<WorkItem>> {
+        let mut inner = self.inner.lock();
+        self.gather(&mut inner, None);
+        let items = inner.queue.drain();
+        self.note_ready(&inner);
+        items
+    }
+
+    /// Interrupts whatever runs, and wakes those who sleep so that they leave.
+    pub fn interrupt_all(&self, signal: i32) {
+        for slot in self.slots() {
+            slot.interrupt(None, signal);
+        }
+        self.crew.wake_all();
+    }
+
+    /// All present workers leave as soon as they are free. Whether there are any.
+    pub fn retire_all(&self) -> bool {
+        self.generation.fetch_add(1, SeqCst);
+        self.crew.wake_all();
+        self.crew.counts().workers > 0
+    }
+
+    /// The workers.
+    pub fn slots(&self) -> Vec<Arc<Slot>> {
+        self.inner.lock().slots.clone()
+    }
+
+    /// Calls `f` with the thread id of each worker.
+    pub fn each_worker(&self, f: impl Fn(i32) -> Result<(), Errno>) -> Result<(), Errno> {
+        self.slots().iter().try_for_each(|slot| f(slot.tid))
+    }
+
+    /// A worker goes into a call that may wait. Whether somebody must watch it: work waits behind it.
+    pub fn watch(&self, slot: &Slot) -> bool {
+        slot.enter_watched();
+        self.watched.fetch_add(1, SeqCst);
+        self.work_waits()
+    }
+    /// It is out.
+    pub fn unwatch(&self) {
+        self.watched.fetch_sub(1, SeqCst);
+    }
+    /// Workers are in calls that may wait.
+    pub fn has_watched(&self) -> bool {
+        self.watched.load(SeqCst) != 0
+    }
+
+    /// Sets the limit unless 0; returns the old one.
+    pub fn set_max(&self, max: u32) -> u32 {
+        let old = self.crew.max();
+        if max != 0 {
+            self.crew.set_max(max);
+        }
+        old
+    }
+
+    /// What it did so far.
+    pub fn counts(&self) -> Counts {
+        let (linger_hits, linger_misses) = self.linger.counts();
+        let wakeups = self.wakeups.load(Relaxed);
+        Counts {
+            locks: self.inner.acquisitions(),
+            wakeups,
+            linger_hits,
+            linger_misses,
+            ..Counts::default()
+        }
+    }
+}
+
+impl Account {
+    /// Takes one for a worker.
+    pub(super) fn next(&self, inner: &mut Inner, slot: &Slot) -> Take {
+        if self.is_stale(slot) {
+            return Take::Stale;
+        }
+        match inner.queue.take() {
+            Some(item) => {
+                slot.begin(item.id());
+                Take::Item(item)
+            }
+            None => Take::Nothing,
+        }
+    }
+    /// The process has changed its credentials since this worker was started.
+    pub fn is_stale(&self, slot: &Slot) -> bool {
+        slot.generation != self.generation.load(SeqCst)
+    }
 }
 
 /// Counters of an account, a pool, or several.
@@ -33,231 +300,26 @@ pub struct Counts {
     pub locks: u64,
     /// Idle workers that were woken.
     pub wakeups: u64,
+    /// Looks for more work before sleeping, that found some.
+    pub linger_hits: u64,
+    /// Others.
+    pub linger_misses: u64,
+    /// Requests returned in batches.
+    pub returned: u64,
+    /// Those batches.
+    pub batches: u64,
+    /// The longest that a finished request was held.
+    pub held_max_ns: u64,
 }
 
 impl core::ops::AddAssign for Counts {
     fn add_assign(&mut self, other: Counts) {
         self.locks += other.locks;
         self.wakeups += other.wakeups;
-    }
-}
-
-#[derive(Default)]
-struct Inner {
-    queue: VecDeque<Arc<WorkItem>>,
-    max: u32,
-    workers: u32,
-    /// Idle workers of the present generation.
-    idle: u32,
-    /// Idle workers that were woken and have not looked yet.
-    claimed: u32,
-    /// Workers of an older generation have credentials that the process gave up: they take nothing more.
-    generation: u32,
-    running: Vec<(i32, Arc<WorkItem>)>,
-    /// Idle workers that were woken so far.
-    wakeups: u64,
-    /// Queued and running items of each hash.
-    hashes: BTreeMap<u64, u32>,
-}
-
-/// See the module's description.
-pub struct Account {
-    inner: Lock<Inner>,
-    /// Idle workers sleep on this.
-    bell: AtomicU32,
-}
-
-impl Account {
-    /// An account without workers.
-    pub fn new(max: u32) -> Account {
-        Account { inner: Lock::new(Inner { max, ..Inner::default() }), bell: AtomicU32::new(0) }
-    }
-
-    /// Queues an item; true if the caller must start a worker, which is already counted in.
-    pub fn push(&self, item: Arc<WorkItem>) -> bool {
-        let mut inner = self.inner.lock();
-        let behind_another = item.hash.is_some_and(|h| {
-            let n = inner.hashes.entry(h).or_insert(0);
-            *n += 1;
-            *n > 1
-        });
-        inner.queue.push_back(item);
-        if behind_another {
-            return false;
-        }
-        if inner.idle > inner.claimed {
-            inner.claimed += 1;
-            inner.wakeups += 1;
-            self.bell.fetch_add(1, Ordering::Relaxed);
-            drop(inner);
-            time::futex_wake(&self.bell, 1);
-            return false;
-        }
-        let more = inner.workers < inner.max;
-        inner.workers += u32::from(more);
-        more
-    }
-
-    /// No worker could be started: takes the item back unless somebody else will run it.
-    pub fn give_up(&self, item: &Arc<WorkItem>) -> bool {
-        let mut inner = self.inner.lock();
-        inner.workers == 0 && inner.unqueue(item)
-    }
-
-    /// A worker could not be started after all, or has left.
-    pub fn worker_gone(&self) {
-        self.inner.lock().workers -= 1;
-    }
-
-    /// Blocks a worker until there is work, or it is to leave.
-    pub fn next(&self, tid: i32, generation: u32, exiting: impl Fn() -> bool) -> Next {
-        let mut timed_out = false;
-        loop {
-            let mut inner = self.inner.lock();
-            if inner.generation != generation {
-                return Next::Leave;
-            }
-            if let Some(item) = inner.next_runnable() {
-                inner.running.push((tid, item.clone()));
-                return Next::Run(item);
-            }
-            let last = inner.workers == 1;
-            if exiting() || (timed_out && !last) {
-                inner.workers -= 1;
-                return Next::Leave;
-            }
-            inner.idle += 1;
-            let ring = self.bell.load(Ordering::Relaxed);
-            drop(inner);
-            let slept = time::futex_wait(&self.bell, ring, Some(WORKER_IDLE_NS));
-            const TIMEDOUT: Errno = Errno(110);
-            let mut inner = self.inner.lock();
-            if inner.generation != generation {
-                // It was taken out of the count when its generation ended.
-                continue;
-            }
-            inner.idle -= 1;
-            timed_out = slept == Err(TIMEDOUT) && inner.claimed == 0;
-            inner.claimed = inner.claimed.saturating_sub(1);
-        }
-    }
-
-    /// A worker is done with an item.
-    pub fn done(&self, tid: i32, item: &Arc<WorkItem>) {
-        let mut inner = self.inner.lock();
-        inner.running.retain(|(t, i)| *t != tid || !Arc::ptr_eq(i, item));
-        inner.release_hash(item);
-    }
-
-    /// See [`super::Pool::stop`].
-    pub fn stop(&self, item: &Arc<WorkItem>, signal: i32) -> Stopped {
-        let mut inner = self.inner.lock();
-        if inner.unqueue(item) {
-            return Stopped::Queued;
-        }
-        item.cancel.store(1, Ordering::Release);
-        if let Some((tid, _)) = inner.running.iter().find(|(_, i)| Arc::ptr_eq(i, item)) {
-            let _ = thread::tgkill(*tid, signal);
-        }
-        Stopped::Running
-    }
-
-    /// Takes all queued items.
-    pub fn drain_queue(&self) -> Vec<Arc<WorkItem>> {
-        let mut inner = self.inner.lock();
-        let items: Vec<_> = inner.queue.drain(..).collect();
-        for item in &items {
-            inner.release_hash(item);
-        }
-        items
-    }
-
-    /// Interrupts every running item and wakes idle workers so that they leave.
-    pub fn interrupt_all(&self, signal: i32) {
-        let inner = self.inner.lock();
-        for (tid, item) in &inner.running {
-            item.cancel.store(1, Ordering::Release);
-            let _ = thread::tgkill(*tid, signal);
-        }
-        drop(inner);
-        self.ring_all();
-    }
-
-    /// All present workers leave as soon as they are free, and count no more. Returns how many new ones the
-    /// caller must start for what is queued; they are counted in.
-    pub fn retire_all(&self) -> u32 {
-        let mut inner = self.inner.lock();
-        inner.generation += 1;
-        (inner.idle, inner.claimed) = (0, 0);
-        inner.workers = inner.max.min(inner.queue.len() as u32);
-        let needed = inner.workers;
-        drop(inner);
-        self.ring_all();
-        needed
-    }
-
-    /// The generation of a worker that starts now.
-    pub fn generation(&self) -> u32 {
-        self.inner.lock().generation
-    }
-
-    /// What it did so far.
-    pub fn counts(&self) -> Counts {
-        let wakeups = self.inner.lock().wakeups;
-        Counts { locks: self.inner.acquisitions(), wakeups }
-    }
-
-    fn ring_all(&self) {
-        self.bell.fetch_add(1, Ordering::Relaxed);
-        time::futex_wake(&self.bell, i32::MAX as u32);
-    }
-
-    /// Sets the limit unless 0; returns the old one.
-    pub fn set_max(&self, max: u32) -> u32 {
-        let mut inner = self.inner.lock();
-        let old = inner.max;
-        if max != 0 {
-            inner.max = max;
-        }
-        old
-    }
-
-    /// Calls `f` with the thread id of each running worker.
-    pub fn each_worker(&self, f: impl Fn(i32) -> Result<(), Errno>) -> Result<(), Errno> {
-        let inner = self.inner.lock();
-        inner.running.iter().try_for_each(|(tid, _)| f(*tid))
-    }
-}
-
-impl Inner {
-    /// The first item whose hash no running item has.
-    fn next_runnable(&mut self) -> Option<Arc<WorkItem>> {
-        let free = |item: &Arc<WorkItem>| {
-            item.hash.is_none_or(|h| !self.running.iter().any(|(_, r)| r.hash == Some(h)))
-        };
-        let at = self.queue.iter().position(free)?;
-        self.queue.remove(at)
-    }
-
-    fn unqueue(&mut self, item: &Arc<WorkItem>) -> bool {
-        match self.queue.iter().position(|i| Arc::ptr_eq(i, item)) {
-            Some(at) => {
-                self.queue.remove(at);
-                self.release_hash(item);
-                true
-            }
-            None => false,
-        }
-    }
-
-    fn release_hash(&mut self, item: &WorkItem) {
-        if let Some(h) = item.hash {
-            if let Some(n) = self.hashes.get_mut(&h) {
-                *n -= 1;
-                if *n == 0 {
-                    self.hashes.remove(&h);
-                }
-            }
-        }
+        self.linger_hits += other.linger_hits;
+        self.linger_misses += other.linger_misses;
+        self.returned += other.returned;
+        self.batches += other.batches;
+        self.held_max_ns = self.held_max_ns.max(other.held_max_ns);
     }
 }
