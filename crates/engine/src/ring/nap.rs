@@ -45,14 +45,14 @@ pub struct Naps {
 impl Ring {
     /// Whether a thread that lacks CQEs up to `target` can sleep in the queue; it counts as a sleeper there from now on.
     pub fn plan_nap(&self, target: u32) -> Option<Nap> {
-        let others = self.has_armed() || self.has(SQPOLL);
-        if !self.has_flying() || others || self.naps.lock().fetched > FETCHES_MAX {
+        if !self.has_flying() {
             return None;
         }
         let mut st = self.state.lock();
         let queue = st.aio.queue.clone()?;
         let unfinished = st.aio.flight.unfinished();
-        if unfinished == 0 || !st.pending.is_empty() {
+        // A model has no bell: nothing but a nap makes its time pass.
+        if unfinished == 0 || (queue.bell().is_some() && self.has_other_waits(&st)) {
             return None;
         }
         let min = if self.naps_lazily(&st) {
@@ -63,6 +63,13 @@ impl Ring {
         };
         st.aio.sleepers += 1;
         Some(Nap { queue, min })
+    }
+
+    fn has_other_waits(&self, st: &State) -> bool {
+        self.has_armed()
+            || self.has(SQPOLL)
+            || !st.pending.is_empty()
+            || self.naps.lock().fetched > FETCHES_MAX
     }
 
     /// Whether nobody minds that completions are seen only when all that are waited for are there.

@@ -68,6 +68,13 @@ impl User {
     }
 }
 
+impl User {
+    /// The engine's counters.
+    pub fn stats(&self) -> anyring_engine::Stats {
+        self.engine.stats()
+    }
+}
+
 fn config(policy: &str) -> Result<Config> {
     let policy = Policy::parse(policy.as_bytes()).map_err(|item| {
         let item = String::from_utf8_lossy(item);
