@@ -31,7 +31,8 @@ pub fn disk_dir() -> Dir {
 
 /// A file with this content, opened with O_DIRECT.
 pub fn open_direct(dir: &Dir, name: &str, content: &[u8]) -> std::io::Result<std::fs::File> {
-    dir.file(name, content);
+    // What is not on the disk yet would have to be written first, by a worker.
+    dir.file(name, content).sync_all()?;
     std::fs::OpenOptions::new()
         .read(true)
         .write(true)

@@ -131,6 +131,7 @@ fn direct_cancel(cx: &mut Cx) {
     let page = sys::pages(4096) as usize;
     cx.both_setups(|cx, kind| {
         let r = Ring::new(8, kind);
+        cx.say("read", r.one(read(f.as_raw_fd(), page, 4096, 1)));
         r.push_all(&[read(f.as_raw_fd(), page, 4096, 1), cancel(1, 2)]);
         cx.say("by user_data", r.go_sorted(2));
         r.push_all(&[read(f.as_raw_fd(), page, 4096, 1), q(op::ASYNC_CANCEL).opf(4).ud(2)]);

@@ -41,6 +41,8 @@ pub struct Flying {
     pub linked: bool,
     /// Device and inode behind a plain number, which the program may have closed when the request comes back undone.
     pub inode: Option<(u64, u64)>,
+    /// In which call it was submitted.
+    pub call: u64,
 }
 
 /// A ring's part.
@@ -51,6 +53,10 @@ pub struct Aio {
     pub refused: u32,
     /// Requests to be submitted together.
     pub batch: Vec<Prepared>,
+    /// The running or last call that submits.
+    pub call: u64,
+    /// It is running: numbers that its requests name are still what the program meant.
+    pub in_call: bool,
     /// Requests that were submitted or are in the batch.
     pub flight: InFlight<Flying>,
     /// Those of them that others wait for.
@@ -80,6 +86,8 @@ impl Aio {
             queue: None,
             refused: 0,
             batch: Vec::new(),
+            call: 0,
+            in_call: false,
             flight: InFlight::new(ordered),
             linked: 0,
             hints: Hints::default(),

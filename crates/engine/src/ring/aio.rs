@@ -90,7 +90,8 @@ impl Ring {
         }
         let mut prepared = rw::prepare(&req, 0);
         let inode = st.aio.hints.inode(&req.file);
-        prepared.iocb.data = st.aio.flight.insert(Flying { req, place, linked, inode });
+        prepared.iocb.data =
+            st.aio.flight.insert(Flying { req, place, linked, inode, call: st.aio.call });
         st.aio.batch.push(prepared);
         self.count_flying(st);
     }
@@ -124,8 +125,11 @@ impl Ring {
         batch.clear();
         st.aio.batch = batch;
         if !self.has(IOPOLL) && st.aio.sleepers == 0 && queue.poll() {
+            st.aio.in_call = true;
             self.reap_aio(st, usize::MAX);
+            st.aio.in_call = false;
         }
+        st.aio.call += 1;
     }
 
     /// The queue is full: a worker waits instead.
@@ -210,7 +214,8 @@ impl Ring {
     }
 
     fn land_one(self: &Arc<Ring>, st: &mut State, flying: Flying, res: i32) {
-        let inode = flying.inode;
+        let same_call = st.aio.in_call && flying.call == st.aio.call;
+        let inode = flying.inode.filter(|_| !same_call);
         let mut req = self.alight(st, flying);
         match rw::after_aio(&mut req, res) {
             Landed::Ended => {

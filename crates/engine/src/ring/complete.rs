@@ -82,7 +82,7 @@ impl Ring {
             (op::TIMEOUT, _) => Kind::Timeout,
             _ => Kind::Normal,
         };
-        let from_worker = req.via != Via::Inline;
+        let from_worker = !matches!(req.via, Via::Inline | Via::Aio);
         if let Some(usage) = req.notification {
             // The cancelled rest of a chain does not announce what follows.
             let more = if req.started { cqe::F_MORE } else { 0 };
