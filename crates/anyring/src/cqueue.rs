@@ -26,6 +26,27 @@ pub trait EntryMarker: Clone + Debug + Into<Entry> + Sealed {
 }
 
 /// A completion queue entry of 16 bytes.
+///
+/// ```
+/// use anyring::{opcode, types, Backend, IoUring};
+/// use std::io;
+///
+/// # fn main() -> io::Result<()> {
+/// let mut ring: IoUring = IoUring::builder().backend(Backend::User).build(4)?;
+/// let mut buf = [0u8; 16];
+/// let read = opcode::Read::new(types::Fd(-1), buf.as_mut_ptr(), 16).build().user_data(7);
+/// // SAFETY: the buffer lives until the completion was seen.
+/// unsafe { ring.submission().push(&read).expect("the queue is empty") };
+/// ring.submit_and_wait(1)?;
+///
+/// let done = ring.completion().next().expect("one completion");
+/// assert_eq!(done.user_data(), 7);
+/// // Errors are negative numbers, not `io::Error`s.
+/// let error = io::Error::from_raw_os_error(-done.result());
+/// assert_eq!(error.raw_os_error(), Some(libc::EBADF));
+/// # Ok(())
+/// # }
+/// ```
 #[repr(C)]
 #[derive(Clone)]
 pub struct Entry(pub(crate) Cqe);
@@ -189,6 +210,22 @@ pub fn notif(flags: u32) -> bool {
 /// iterator over the completions that are there.
 ///
 /// What was taken is given back when this value is dropped, or by [`sync`](Self::sync).
+///
+/// ```
+/// use anyring::{opcode, Backend, IoUring};
+///
+/// # fn main() -> std::io::Result<()> {
+/// let mut ring: IoUring = IoUring::builder().backend(Backend::User).build(4)?;
+/// for i in [3, 4] {
+///     // SAFETY: a NOP points to nothing.
+///     unsafe { ring.submission().push(&opcode::Nop::new().build().user_data(i)) }.expect("room");
+/// }
+/// ring.submit_and_wait(2)?;
+/// let sum: u64 = ring.completion().map(|done| done.user_data()).sum();
+/// assert_eq!(sum, 7);
+/// # Ok(())
+/// # }
+/// ```
 pub struct CompletionQueue<'a, E: EntryMarker = Entry> {
     head: u32,
     tail: u32,

@@ -31,8 +31,9 @@
 //!
 //! [`Builder::backend`] decides; if it does not, the environment variable `ANYRING_ENGINE` does
 //! (`auto`, `user` or `kernel`); without it the kernel does the work where its io_uring works, and
-//! else the engine ([`Backend`]). `ANYRING_POLICY` sets the engine's policies. Under
-//! `anyring run` the calls go through the launcher's library.
+//! else the engine ([`Backend`]). `ANYRING_POLICY` sets the engine's policies. With
+//! `ANYRING_STATS` a process that used the engine appends one line of JSON with its counters to
+//! that file when it exits. Under `anyring run` the calls go through the launcher's library.
 //!
 //! # In user space
 //!
@@ -68,6 +69,11 @@ pub use params::Parameters;
 pub use register::Probe;
 pub use squeue::SubmissionQueue;
 pub use submit::{EnterFlags, Submitter};
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 use backend::Descriptor;
 use memory::{CqWatch, EntrySizes, Memory};

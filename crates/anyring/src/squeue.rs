@@ -266,6 +266,24 @@ impl Error for PushError {}
 ///
 /// What was pushed is there for the next submission when this value is dropped, or after
 /// [`sync`](Self::sync).
+///
+/// ```
+/// use anyring::{opcode, Backend, IoUring};
+///
+/// # fn main() -> std::io::Result<()> {
+/// let mut ring: IoUring = IoUring::builder().backend(Backend::User).build(4)?;
+/// for i in 0..10 {
+///     let nop = opcode::Nop::new().build().user_data(i);
+///     // SAFETY: a NOP points to nothing.
+///     while unsafe { ring.submission().push(&nop) }.is_err() {
+///         // The queue is full: what is in it has to go first.
+///         ring.submit()?;
+///     }
+/// }
+/// ring.submit_and_wait(1)?;
+/// # Ok(())
+/// # }
+/// ```
 pub struct SubmissionQueue<'a, E: EntryMarker = Entry> {
     head: u32,
     tail: u32,

@@ -192,6 +192,97 @@ fn a_worker_is_interrupted() {
     }
 }
 
+/// Pipes, and a splice between them that waits in a worker.
+struct Stuck {
+    from: (OwnedFd, OwnedFd),
+    to: (OwnedFd, OwnedFd),
+}
+
+impl Stuck {
+    fn new() -> Stuck {
+        let pipe = || {
+            let mut fds = [0; 2];
+            // SAFETY: two new descriptors.
+            unsafe {
+                assert_eq!(libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC), 0);
+                (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1]))
+            }
+        };
+        Stuck { from: pipe(), to: pipe() }
+    }
+    fn splice(&self) -> anyring::squeue::Entry {
+        let (from, to) = (self.from.0.as_raw_fd(), self.to.1.as_raw_fd());
+        opcode::Splice::new(types::Fd(from), -1, types::Fd(to), -1, 1).build().user_data(1)
+    }
+    /// Whether nobody holds the reading end but us.
+    fn is_free(self) -> bool {
+        let mut writer = std::fs::File::from(self.from.1);
+        drop(self.from.0);
+        (0..500).any(|_| {
+            std::thread::sleep(Duration::from_millis(2));
+            writer.write_all(b"x").is_err()
+        })
+    }
+}
+
+#[test]
+fn a_link_timeout_ends_a_splice_that_waits_in_a_worker() {
+    // The kernel's does not.
+    let mut ring = ring(Backend::User);
+    let stuck = Stuck::new();
+    push(&mut ring, stuck.splice().flags(anyring::squeue::Flags::IO_LINK));
+    let soon = types::Timespec::new().nsec(5_000_000);
+    push(&mut ring, opcode::LinkTimeout::new(&soon).build().user_data(2));
+    ring.submit_and_wait(2).unwrap();
+    let mut done = completions(&mut ring);
+    done.sort();
+    assert_eq!(done[0], (1, -libc::ECANCELED));
+    assert!([-libc::EALREADY, -libc::ETIME].contains(&done[1].1), "{done:?}");
+    assert!(stuck.is_free());
+}
+
+#[test]
+fn workers_that_wait_for_ever_hold_nothing_up() {
+    let (rings, threads): (Vec<Stuck>, Vec<Stuck>) =
+        (0..4).map(|_| (Stuck::new(), Stuck::new())).unzip();
+    for stuck in rings {
+        let mut ring = ring(Backend::User);
+        push(&mut ring, stuck.splice());
+        ring.submit().unwrap();
+        std::thread::sleep(Duration::from_millis(2));
+        drop(ring);
+        assert!(stuck.is_free(), "the ring is gone");
+    }
+    for stuck in threads {
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut ring = ring(Backend::User);
+                push(&mut ring, stuck.splice());
+                ring.submit().unwrap();
+                std::thread::sleep(Duration::from_millis(2));
+                // Its thread ends, the ring does not.
+                std::mem::forget(ring);
+            });
+        });
+        assert!(stuck.is_free(), "the thread is gone");
+    }
+}
+
+#[test]
+fn a_process_with_waiting_workers_ends() {
+    let status = in_child(|| {
+        let mut ring = ring(Backend::User);
+        let stuck: Vec<Stuck> = (0..3).map(|_| Stuck::new()).collect();
+        for stuck in &stuck {
+            push(&mut ring, stuck.splice());
+        }
+        ring.submit().unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+        7
+    });
+    assert_eq!(status, 7);
+}
+
 /// Lets the thread do nothing but end: every other system call kills it.
 fn allow_only_exit() {
     const fn op(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
@@ -230,4 +321,77 @@ fn a_nop_needs_no_system_call() {
         unreachable!()
     });
     assert_eq!(status, 0, "-31 is a system call that was made");
+}
+
+/// What the processes of a run appended to the file.
+fn lines_written(name: &str, child: impl FnOnce(&str)) -> Vec<String> {
+    let path = std::env::temp_dir().join(format!("anyring-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_file(&path);
+    child(path.to_str().unwrap());
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    let _ = std::fs::remove_file(&path);
+    text.lines().map(String::from).collect()
+}
+
+/// This test program again, with one test only and the statistics going to `path`; its standard error.
+fn again(test: &str, path: &str) -> String {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", test, "--ignored", "--test-threads=1", "--nocapture"]);
+    let output = command.env("ANYRING_STATS", path).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+#[ignore = "run by the tests of statistics"]
+fn uses_the_engine_and_exits() {
+    let mut ring = ring(Backend::User);
+    for round in 0..3 {
+        push(&mut ring, nop(round));
+    }
+    ring.submit_and_wait(3).unwrap();
+    // Its number is not the lowest, where a program expects its own files.
+    let (end, _other) = UnixStream::pair().unwrap();
+    assert!(end.as_raw_fd() < 100);
+    // A child that makes a ring of its own, and one that does not.
+    for own in [true, false] {
+        // SAFETY: the child makes a ring and exits, as programs do that fork early.
+        match unsafe { libc::fork() } {
+            0 => {
+                if own {
+                    let mut ring: IoUring =
+                        IoUring::builder().backend(Backend::User).build(2).unwrap();
+                    push(&mut ring, nop(9));
+                    ring.submit_and_wait(1).unwrap();
+                }
+                // SAFETY: ends the child, with its exit handlers.
+                unsafe { libc::exit(0) }
+            }
+            child => {
+                // SAFETY: waits for the child.
+                assert_eq!(unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) }, child);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_line_of_statistics_is_written_at_exit() {
+    let lines = lines_written("stats", |path| {
+        again("uses_the_engine_and_exits", path);
+    });
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    let (child, own) = (&lines[0], &lines[1]);
+    assert!(child.contains("\"NOP\":{\"submitted\":1,\"posted\":1,"), "{child}");
+    assert!(own.contains("\"engine\":\"user\",\"rings\":1,"), "{own}");
+    assert!(own.contains("\"NOP\":{\"submitted\":3,\"posted\":3,"), "{own}");
+    assert!(lines.iter().all(|line| line.starts_with('{') && line.ends_with("}}")), "{lines:?}");
+}
+
+#[test]
+fn statistics_that_cannot_be_written_do_not_stop_the_program() {
+    let stderr = again("uses_the_engine_and_exits", "/nonexistent/x");
+    // The child with a ring of its own does not repeat it.
+    let line = "anyring: cannot write statistics to '/nonexistent/x': No such file";
+    assert_eq!(stderr.matches(line).count(), 1, "{stderr}");
 }

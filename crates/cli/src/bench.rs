@@ -8,6 +8,7 @@ use anyring_lab::{report, stop};
 use clap::builder::PossibleValuesParser;
 use clap::Args;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What `bench` was asked to do.
 #[derive(Args)]
@@ -21,6 +22,9 @@ pub struct Bench {
     /// Runs of each arm; below 6 nothing can be concluded [default: 10; with --quick: 7]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     runs: Option<u16>,
+    /// Longest time for one run of an arm, which is ended then and left out [default: 60; with --quick: 15]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    limit: Option<u64>,
     /// Write all figures as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -64,7 +68,8 @@ fn list() {
 
 fn run_all(request: &Bench, outcomes: &mut Vec<Outcome>) -> Result<(), Failure> {
     let runs = request.runs.map_or(if request.quick { 7 } else { 10 }, usize::from);
-    let settings = Request { quick: request.quick, runs, dir: request.dir.clone() };
+    let limit = Duration::from_secs(request.limit.unwrap_or(if request.quick { 15 } else { 60 }));
+    let settings = Request { quick: request.quick, runs, limit, dir: request.dir.clone() };
     for experiment in experiments::ALL {
         if request.experiment != "all" && request.experiment != experiment.name {
             continue;

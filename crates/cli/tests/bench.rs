@@ -4,6 +4,7 @@ mod common;
 
 use common::{anyring, assert_quiet, stdout};
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -31,7 +32,7 @@ impl Drop for Folder {
 fn the_list_names_every_experiment() {
     let output = anyring(&["bench", "list"]).output().unwrap();
     assert_quiet(&output, 0);
-    for name in ["maildir", "nop", "echo", "lazy-wake", "iopoll", "randread", "idle"] {
+    for name in ["maildir", "nop", "echo", "lazy-wake", "iopoll", "randread", "coldread", "idle"] {
         assert!(stdout(&output).lines().any(|line| line.starts_with(name)), "{name}");
     }
 }
@@ -67,18 +68,42 @@ fn reports_have_their_form() {
 #[test]
 fn interrupting_keeps_what_is_finished() {
     let folder = Folder::new("bench-stop");
-    let (json, dir) = (folder.file("r.json"), folder.file(""));
+    let (json, html, dir) = (folder.file("r.json"), folder.file("r.html"), folder.file(""));
     let mut command = anyring(&["bench", "nop", "--quick", "--runs", "1000", "--json", &json]);
-    command.args(["--dir", &dir]).stdout(Stdio::null()).stderr(Stdio::piped());
+    command.args(["--html", &html, "--dir", &dir]).stdout(Stdio::null()).stderr(Stdio::piped());
     let child = command.spawn().unwrap();
     std::thread::sleep(Duration::from_secs(4));
     // SAFETY: sends a signal to the child.
     unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).ends_with("kept what was finished\n"));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("stopping when this run has ended"), "{stderr}");
+    assert!(stderr.ends_with("kept what was finished\n"), "{stderr}");
     let report: Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
     assert!(!report["arms"][0]["samples"].as_array().unwrap().is_empty());
+    let page = std::fs::read_to_string(&html).unwrap();
+    assert!(page.contains("<section id=\"nop\">") && page.contains("<circle"));
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 2, "scratch files are left");
+}
+
+#[test]
+fn interrupting_all_keeps_the_experiments_before() {
+    let folder = Folder::new("bench-stop-all");
+    let (json, dir) = (folder.file("r.json"), folder.file(""));
+    let mut command = anyring(&["bench", "all", "--quick", "--runs", "1", "--json", &json]);
+    command.args(["--dir", &dir]).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    // Read until the end: a closed pipe would disturb the child.
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.starts_with("maildir: ")), "{:?}", child.wait());
+    // SAFETY: sends a signal to the child.
+    unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
+    lines.for_each(drop);
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
+    assert_eq!(report[0]["experiment"], "maildir");
+    assert!(report.as_array().unwrap().len() < 4, "it went on");
     assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), 1, "scratch files are left");
 }
 

@@ -7,6 +7,7 @@ use crate::fds::Fds;
 use crate::futex::Futexes;
 use crate::host::guard::Guards;
 use crate::host::{barrier, fd, thread};
+use crate::inline::Inline;
 use crate::reactor::Reactor;
 use crate::ring::enter::Enter;
 use crate::ring::state::OpCount;
@@ -30,6 +31,8 @@ pub struct Inner {
     pub reactor: Reactor,
     /// Bounds for calls that must not wait.
     pub guards: Guards,
+    /// What may run in the submitting call although it could wait.
+    pub inline: Arc<Inline>,
     /// Futex waits.
     pub futexes: Futexes,
     /// Looks after workers.
@@ -66,6 +69,7 @@ impl Inner {
     pub fn new(config: Config) -> Inner {
         Inner {
             fds: Fds::new(config.fds),
+            inline: Arc::new(Inline::new(config.policy.inline)),
             config,
             reactor: Reactor::idle(),
             guards: Guards::new(),
@@ -231,6 +235,8 @@ impl Inner {
                 return;
             }
             st.closed = true;
+            ring.gone.store(true, Ordering::SeqCst);
+            ring.drop_deferred();
         }
         let sqpoll = ring.sqpoll.lock().take();
         if let Some(sqpoll) = sqpoll {

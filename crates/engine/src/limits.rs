@@ -49,3 +49,11 @@ pub const AIO_SLOTS_MIN: u32 = 64;
 pub const AIO_SLOTS_MAX: u32 = 4096;
 /// Direct requests sent to workers before a ring asks again for a context that the system had none left of.
 pub const AIO_RETRY: u32 = 1024;
+/// Nanoseconds from which on an inline call without a non-blocking form counts as slow: more than to hand it to a
+/// worker and back, less than one read from a disk.
+pub const INLINE_SLOW_NS: u64 = 50_000;
+/// Bytes of a table of mounts that is still read; with a longer one paths do not count as local.
+pub const MOUNTINFO_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a transfer up to which IOSQE_ASYNC does not need a worker if the data are at hand: to copy more takes
+/// longer than to hand it over.
+pub const INLINE_BYTES_MAX: usize = 64 * 1024;

@@ -15,6 +15,10 @@ pub struct Policy {
     pub aio: bool,
     /// `iopoll_reap=each|ordered`: on a ring with IOPOLL a finished request is handed over at once, or waits for those before it.
     pub reap_ordered: bool,
+    /// `inline=adaptive|never|always`: what has no non-blocking form runs in the submitting call while it has been quick
+    /// there; or never; or wherever it waits for no other program or computer. See [`crate::inline`]. With `never`,
+    /// IOSQE_ASYNC means a worker; otherwise only that the request may be handed to one.
+    pub inline: Inline,
     /// `bias=on|off`: a ring's locks cost a thread that is alone with the ring no atomic operation. Off where calls
     /// arrive in a signal handler, which costs more than it saves.
     pub bias: bool,
@@ -42,6 +46,15 @@ pub enum WqLocking {
     Coarse,
 }
 
+/// See [`Policy::inline`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Inline {
+    Adaptive,
+    Never,
+    Always,
+}
+
 impl Policy {
     /// What holds where nothing is said.
     pub const DEFAULT: Policy = Policy {
@@ -49,6 +62,7 @@ impl Policy {
         lazy_reactor: true,
         aio: true,
         reap_ordered: false,
+        inline: Inline::Adaptive,
         bias: true,
         rewrite: true,
         wq_locking: WqLocking::Split,
@@ -71,6 +85,10 @@ impl Policy {
         let eq = item.iter().position(|b| *b == b'=')?;
         let (name, value) = (&item[..eq], &item[eq + 1..]);
         let field = match name {
+            b"inline" => {
+                self.inline = Inline::parse(value)?;
+                return Some(());
+            }
             b"lazy_wake" => &mut self.lazy_wake,
             b"lazy_reactor" => &mut self.lazy_reactor,
             b"aio" => &mut self.aio,
@@ -104,10 +122,21 @@ impl Policy {
 
     /// Names and values, for error messages.
     pub const HELP: &'static str =
-        "lazy_wake=on|off, lazy_reactor=on|off, bias=on|off, rewrite=on|off, aio=on|off, \
-         iopoll_reap=each|ordered, \
+        "lazy_wake=on|off, lazy_reactor=on|off, inline=adaptive|never|always, bias=on|off, \
+        rewrite=on|off, aio=on|off, iopoll_reap=each|ordered, \
         wq_locking=split|coarse, wq_free_batch=1..1024, wq_free_max_delay_us=100..1000000, \
         wq_linger=on|off, wq_readahead=on|off";
+}
+
+impl Inline {
+    fn parse(value: &[u8]) -> Option<Inline> {
+        match value {
+            b"adaptive" => Some(Inline::Adaptive),
+            b"never" => Some(Inline::Never),
+            b"always" => Some(Inline::Always),
+            _ => None,
+        }
+    }
 }
 
 /// A decimal number of a range.
@@ -134,6 +163,8 @@ mod tests {
         let reap = |value| Policy::parse(value).map(|policy| policy.reap_ordered);
         assert_eq!(reap(b"iopoll_reap=ordered"), Ok(true));
         assert_eq!(reap(b"iopoll_reap=on"), Err(&b"iopoll_reap=on"[..]));
+        assert_eq!(Policy::parse(b"inline=never").unwrap().inline, Inline::Never);
+        assert_eq!(Policy::parse(b"inline=on"), Err(&b"inline=on"[..]));
         assert_eq!(Policy::parse(b"rewrite"), Err(&b"rewrite"[..]));
     }
 

@@ -15,7 +15,7 @@ const TOP_MAX: u64 = 65536;
 const RINGS_MAX: u64 = 4096;
 
 /// The layout for a process with this hard limit of RLIMIT_NOFILE: rings in the top quarter
-/// (at most [`RINGS_MAX`] of them), the engine's other descriptors from the middle on.
+/// (at most 4096 of them), the engine's other descriptors from the middle on.
 pub fn choose(nofile_hard: u64) -> FdLayout {
     let top = nofile_hard.min(TOP_MAX);
     let rings = RINGS_MAX.min(top / 4);

@@ -1,7 +1,7 @@
 //! What is compared: an experiment has arms, an arm gives one sample a run, and ratios name the
 //! pairs of arms that answer a question.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ring::{Backend, Kernel, Ring, User, MODERN};
 use crate::usage::Usage;
 use anyring_engine::aio::model::{Device, Model};
@@ -67,6 +67,18 @@ impl Sample {
     pub fn rate(ops: u64, elapsed: Duration, usage: Usage) -> Sample {
         let value = ops as f64 / elapsed.as_secs_f64();
         Sample { value, ops, usage, ..Sample::default() }
+    }
+    /// Adds another sample whose figure is operations a second; further figures stay as they are.
+    pub fn join(&mut self, other: Sample) -> Result<()> {
+        let seconds = |s: &Sample| s.ops as f64 / s.value;
+        let elapsed = seconds(self) + seconds(&other);
+        self.ops += other.ops;
+        self.value = self.ops as f64 / elapsed;
+        self.usage = self.usage.plus(other.usage);
+        match (&mut self.latency, other.latency) {
+            (Some(all), Some(more)) => all.add(more).map_err(|e| Error::new(e.to_string())),
+            _ => Ok(()),
+        }
     }
     /// With latencies.
     pub fn with_latency(mut self, latency: Histogram<u64>) -> Sample {
@@ -263,10 +275,8 @@ impl Plan {
         let work: Work = Box::new(move |turn| {
             let before = backend.counters();
             let mut sample = work(&backend, turn)?;
-            if let (Some((woken, _)), Some((now, workers))) = (before, backend.counters()) {
-                let per_op = (now - woken) as f64 / sample.ops.max(1) as f64;
-                sample.extra.push(("wakeups_per_op", per_op));
-                sample.extra.push(("workers_max", workers as f64));
+            if let (Some(before), Some(now)) = (before, backend.counters()) {
+                sample.extra.extend(now.figures(&before, sample.ops));
             }
             Ok(sample)
         });
@@ -277,6 +287,20 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn joined_samples_are_as_one() {
+        let sample = |ops, ms| {
+            let mut latency = latencies();
+            latency.record(ms).unwrap();
+            let usage = Usage { voluntary: 3, ..Usage::default() };
+            Sample::rate(ops, Duration::from_millis(ms), usage).with_latency(latency)
+        };
+        let mut all = sample(100, 1000);
+        all.join(sample(500, 2000)).unwrap();
+        assert!((all.value - 200.0).abs() < 1e-9);
+        assert_eq!((all.ops, all.usage.voluntary, all.latency.unwrap().len()), (600, 6, 2));
+    }
 
     #[test]
     fn quick_runs_fit_into_their_minute() {

@@ -21,3 +21,4 @@ pub mod scratch;
 pub mod stats;
 pub mod stop;
 pub mod usage;
+pub mod watchdog;

@@ -4,6 +4,7 @@
 use crate::arm::{latencies, Sample};
 use crate::error::{check, Error, Result};
 use crate::usage::Usage;
+use crate::watchdog;
 use hdrhistogram::Histogram;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -79,7 +80,9 @@ impl Epoll {
         ready.clear();
         match n {
             n if n >= 0 => ready.extend(self.1[..n as usize].iter().map(|e| e.u64 as usize)),
-            _ if std::io::Error::last_os_error().kind() == ErrorKind::Interrupted => {}
+            _ if std::io::Error::last_os_error().kind() == ErrorKind::Interrupted => {
+                watchdog::check()?
+            }
             _ => return Err(Error::os("epoll_wait")),
         }
         Ok(())

@@ -166,6 +166,22 @@ fn run_by(
 ) -> Result<Sample> {
     let each = if load.large_every > 0 { LARGE } else { SMALL };
     let buffers = Buffers::new(load.depth, each);
+    let result = run_into(&buffers, clock, queue, file, load, turn);
+    if result.is_err() {
+        // Reads that are still in flight write there.
+        std::mem::forget(buffers);
+    }
+    result
+}
+
+fn run_into(
+    buffers: &Buffers,
+    clock: &Clock<'_>,
+    queue: &mut dyn Queue,
+    file: &DirectFile,
+    load: &Load,
+    turn: &Turn,
+) -> Result<Sample> {
     let mut rng = Rng::new(turn.seed);
     let mut slots = vec![(Duration::ZERO, SMALL); load.depth];
     let mut free: Vec<usize> = (0..load.depth).collect();
@@ -173,7 +189,8 @@ fn run_by(
     let (start, before) = (clock.now(), Usage::process());
     loop {
         let now = clock.now();
-        let more = now - start < turn.slice;
+        // However slow it is, each place is used once.
+        let more = ops == 0 || now - start < turn.slice;
         let starting = if more { free.len().min(load.submit) } else { 0 };
         for slot in free.split_off(free.len() - starting) {
             let large = load.large_every > 0 && rng.below(load.large_every) == 0;
@@ -232,7 +249,7 @@ pub fn on_threads(file: &DirectFile, count: usize, turn: &Turn) -> Result<Sample
 fn plain(file: &DirectFile, turn: &Turn, seed: u64) -> Result<hdrhistogram::Histogram<u64>> {
     let (buffers, mut rng, mut latency) = (Buffers::new(1, SMALL), Rng::new(seed), latencies());
     let start = Instant::now();
-    while start.elapsed() < turn.slice {
+    while latency.is_empty() || start.elapsed() < turn.slice {
         let began = Instant::now();
         let offset = (rng.below(file.len / SMALL as u64) * SMALL as u64) as i64;
         // SAFETY: the buffer holds that many bytes.

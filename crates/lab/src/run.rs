@@ -1,11 +1,11 @@
 //! Runs an experiment: a warm-up, then rounds in which every arm takes one turn.
 
-use crate::arm::{Measure, Plan, RatioDef, Sample, Setting, Turn};
-use crate::error::Result;
+use crate::arm::{Measure, Plan, RatioDef, Sample, Setting, Turn, Work};
+use crate::error::{Error, Result};
 use crate::experiments::Experiment;
 use crate::scratch::Scratch;
 use crate::stats::{Estimate, Ratio};
-use crate::stop;
+use crate::{stop, watchdog};
 use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::path::Path;
@@ -18,6 +18,8 @@ pub struct Request {
     pub quick: bool,
     /// Runs of each arm.
     pub runs: usize,
+    /// A run of an arm that takes longer is ended.
+    pub limit: Duration,
     /// Where scratch folders are made.
     pub dir: std::path::PathBuf,
 }
@@ -123,7 +125,7 @@ pub fn run(experiment: &'static Experiment, request: &Request) -> Result<Option<
             break;
         }
         let turn = Turn { slice, seed: round as u64 };
-        let Some(samples) = one_round(&mut plan, &turn, &bar) else { break };
+        let Some(samples) = one_round(&mut plan, turn, request.limit, &bar) else { break };
         keep(&mut plan, &mut arms, samples, round > 0);
         rounds += usize::from(round > 0);
     }
@@ -148,14 +150,21 @@ fn empty_results(plan: &Plan) -> Vec<ArmResult> {
 }
 
 /// `None` if it was stopped in between: a round that is not complete does not count.
-fn one_round(plan: &mut Plan, turn: &Turn, bar: &ProgressBar) -> Option<Vec<Result<Sample>>> {
+fn one_round(
+    plan: &mut Plan,
+    turn: Turn,
+    limit: Duration,
+    bar: &ProgressBar,
+) -> Option<Vec<Result<Sample>>> {
     let mut samples = Vec::new();
     for arm in &mut plan.arms {
         if stop::asked() {
             return None;
         }
         bar.set_message(arm.name.clone());
-        samples.push(on_own_thread(|| (arm.work)(turn)));
+        let (work, sample) = watchdog::run(std::mem::replace(&mut arm.work, gone()), turn, limit);
+        arm.work = work.unwrap_or_else(gone);
+        samples.push(sample);
         bar.inc(1);
     }
     Some(samples)
@@ -181,12 +190,9 @@ fn keep(plan: &mut Plan, arms: &mut Vec<ArmResult>, samples: Vec<Result<Sample>>
     }
 }
 
-/// A fresh thread has no workers, limits or rings left over from an earlier run.
-fn on_own_thread(work: impl FnOnce() -> Result<Sample> + Send) -> Result<Sample> {
-    std::thread::scope(|scope| match scope.spawn(work).join() {
-        Ok(result) => result,
-        Err(panic) => std::panic::resume_unwind(panic),
-    })
+/// Stands in while an arm's work is with its thread.
+fn gone() -> Work {
+    Box::new(|_| Err(Error::new("its earlier run has not ended")))
 }
 
 /// The comparisons that can be made with these arms.
@@ -220,9 +226,10 @@ fn progress(name: &str, turns: u64) -> ProgressBar {
 mod tests {
     use super::*;
     use crate::arm::{Arm, Kind};
-    use crate::error::Error;
     use crate::stats::Verdict;
     use std::sync::{Arc, Mutex};
+
+    const LIMIT: Duration = Duration::from_secs(1);
 
     fn arm(name: &str, log: &Arc<Mutex<String>>, value: f64) -> Arm {
         let (log, name2) = (log.clone(), name.to_owned());
@@ -239,7 +246,7 @@ mod tests {
         ["a", "b", "c"].iter().for_each(|name| plan.add(arm(name, &log, 1.0)));
         let turn = Turn { slice: Duration::ZERO, seed: 0 };
         for _ in 0..2 {
-            let samples = one_round(&mut plan, &turn, &ProgressBar::hidden());
+            let samples = one_round(&mut plan, turn, LIMIT, &ProgressBar::hidden());
             assert_eq!(samples.map(|s| s.len()), Some(3));
         }
         assert_eq!(*log.lock().unwrap(), "abcabc");
@@ -254,12 +261,38 @@ mod tests {
         let mut arms = empty_results(&plan);
         let turn = Turn { slice: Duration::ZERO, seed: 0 };
         for round in 0..3 {
-            let samples = one_round(&mut plan, &turn, &ProgressBar::hidden()).unwrap();
+            let samples = one_round(&mut plan, turn, LIMIT, &ProgressBar::hidden()).unwrap();
             keep(&mut plan, &mut arms, samples, round > 0);
         }
         assert_eq!(arms.len(), 1);
         assert_eq!((arms[0].name.as_str(), arms[0].samples.len()), ("good", 2));
         assert_eq!(plan.skipped, [("bad".into(), "failed: no luck".into())]);
+    }
+
+    #[test]
+    fn after_an_arm_that_hangs_the_rest_goes_on() {
+        let log = Arc::new(Mutex::new(String::new()));
+        let mut plan = Plan::default();
+        plan.add(arm("a", &log, 1.0));
+        plan.add(Arm::new("hangs", Kind::Limit, |_| {
+            let mut epoll = crate::net::Epoll::new()?;
+            let mut ready = Vec::new();
+            while ready.is_empty() {
+                epoll.wait(&mut ready)?;
+            }
+            Ok(Sample::default())
+        }));
+        plan.add(arm("b", &log, 1.0));
+        let mut arms = empty_results(&plan);
+        let turn = Turn { slice: Duration::ZERO, seed: 0 };
+        for _ in 0..2 {
+            let samples = one_round(&mut plan, turn, LIMIT, &ProgressBar::hidden()).unwrap();
+            keep(&mut plan, &mut arms, samples, true);
+        }
+        assert_eq!(*log.lock().unwrap(), "abab");
+        assert_eq!(plan.skipped, [("hangs".into(), "failed: no end within 1 s, stopped".into())]);
+        let kept: Vec<_> = arms.iter().map(|a| (a.name.as_str(), a.samples.len())).collect();
+        assert_eq!(kept, [("a", 2), ("b", 2)]);
     }
 
     #[test]

@@ -36,6 +36,14 @@ impl Usage {
     pub fn thread() -> Usage {
         Usage::read(libc::RUSAGE_THREAD)
     }
+    /// Both together.
+    pub fn plus(self, other: Usage) -> Usage {
+        Usage {
+            cpu_s: self.cpu_s + other.cpu_s,
+            voluntary: self.voluntary + other.voluntary,
+            involuntary: self.involuntary + other.involuntary,
+        }
+    }
     /// What came on top of `before`.
     pub fn since(self, before: Usage) -> Usage {
         Usage {

@@ -26,6 +26,8 @@
 //! thread, which is nearly all of it: no libc malloc, no libc lock, no errno, no lazily made
 //! thread-local variable, no panic.
 
+// Its readers are those who work on it; it has no public items.
+#![allow(rustdoc::private_intra_doc_links)]
 // Unit tests run without the exported names, which would stand in front of the test runner.
 #![cfg_attr(test, allow(dead_code))]
 

@@ -1,6 +1,7 @@
 //! Who does the work of a ring: the kernel's io_uring, or the engine in this process.
 
 mod kernel;
+mod report;
 mod user;
 
 use crate::memory::Mapping;

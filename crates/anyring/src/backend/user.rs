@@ -4,6 +4,7 @@
 //! its parent's is answered with EEXIST. The engine needs three things of its process: a signal
 //! that interrupts its workers, word of threads that end, and word of a fork.
 
+use super::report;
 use anyring_engine::{Caller, Config, Engine, Errno, Handle, Policy};
 use anyring_front::{layout, settings::POLICY};
 use anyring_uapi::Params;
@@ -27,8 +28,9 @@ fn error(errno: Errno) -> io::Error {
     io::Error::from_raw_os_error(errno.0)
 }
 
+/// The engine, if a ring was made.
 #[inline]
-fn existing() -> Option<&'static Engine> {
+pub(super) fn existing() -> Option<&'static Engine> {
     // SAFETY: null, or a box that is never freed.
     unsafe { ENGINE.load(Ordering::Acquire).as_ref() }
 }
@@ -50,8 +52,10 @@ fn make() -> io::Result<&'static Engine> {
     if let Some(engine) = existing() {
         return Ok(engine);
     }
+    let fds = layout::choose(hard_limit());
+    report::prepare(fds.private_min);
     let engine = Box::leak(Box::new(Engine::new(Config {
-        fds: layout::choose(hard_limit()),
+        fds,
         policy: policy()?,
         raw_threads: false,
         interrupt_signal: signal()?,

@@ -31,6 +31,37 @@ opcode! {
 
 opcode! {
     /// Receives again and again into buffers of a group. `MSG_WAITALL` does not go with it.
+    ///
+    /// ```
+    /// use anyring::{cqueue, opcode, types, Backend, IoUring};
+    /// use std::io::Write;
+    /// use std::os::{fd::AsRawFd, unix::net::UnixStream};
+    ///
+    /// const GROUP: u16 = 1;
+    /// # fn main() -> std::io::Result<()> {
+    /// let mut ring: IoUring = IoUring::builder().backend(Backend::User).build(4)?;
+    /// let (mut client, server) = UnixStream::pair()?;
+    ///
+    /// // Four buffers of 16 bytes, numbered from 0.
+    /// let mut bufs = [[0u8; 16]; 4];
+    /// let provide = opcode::ProvideBuffers::new(bufs.as_mut_ptr().cast(), 16, 4, GROUP, 0).build();
+    /// let recv = opcode::RecvMulti::new(types::Fd(server.as_raw_fd()), GROUP).build().user_data(1);
+    /// // SAFETY: the buffers live until the last completion was seen.
+    /// unsafe { ring.submission().push_multiple(&[provide, recv]).expect("there is room") };
+    /// ring.submit_and_wait(1)?;
+    /// assert_eq!(ring.completion().next().map(|done| done.result()), Some(0), "provided");
+    ///
+    /// for message in ["one", "three"] {
+    ///     client.write_all(message.as_bytes())?;
+    ///     ring.submit_and_wait(1)?;
+    ///     let done = ring.completion().next().expect("one completion");
+    ///     let buf = cqueue::buffer_select(done.flags()).expect("a buffer was used");
+    ///     assert_eq!(&bufs[usize::from(buf)][..done.result() as usize], message.as_bytes());
+    ///     assert!(cqueue::more(done.flags()), "it goes on");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     RecvMulti = op::RECV;
     new(fd: impl UseFixed, buf_group: u16) |s| {
         set_file(s, fd);

@@ -47,6 +47,29 @@ opcode! {
 opcode! {
     /// Cancels the request before it, to which it is linked
     /// ([`IO_LINK`](crate::squeue::Flags::IO_LINK)), when the time is up.
+    ///
+    /// ```
+    /// use anyring::{opcode, squeue::Flags, types, Backend, IoUring};
+    /// use std::os::{fd::AsRawFd, unix::net::UnixStream};
+    ///
+    /// # fn main() -> std::io::Result<()> {
+    /// let mut ring: IoUring = IoUring::builder().backend(Backend::User).build(4)?;
+    /// let (silent, _other) = UnixStream::pair()?;
+    /// let (mut buf, time) = ([0u8; 8], types::Timespec::new().nsec(1_000_000));
+    ///
+    /// let read = opcode::Read::new(types::Fd(silent.as_raw_fd()), buf.as_mut_ptr(), 8).build();
+    /// let read = read.user_data(1).flags(Flags::IO_LINK);
+    /// let timeout = opcode::LinkTimeout::new(&time).build().user_data(2);
+    /// // SAFETY: the buffer and the time live until both completions were seen.
+    /// unsafe { ring.submission().push_multiple(&[read, timeout]).expect("there is room") };
+    /// ring.submit_and_wait(2)?;
+    ///
+    /// let mut done: Vec<_> = ring.completion().map(|c| (c.user_data(), c.result())).collect();
+    /// done.sort();
+    /// assert_eq!(done, [(1, -libc::ECANCELED), (2, -libc::ETIME)]);
+    /// # Ok(())
+    /// # }
+    /// ```
     LinkTimeout = op::LINK_TIMEOUT;
     new(timespec: *const Timespec) |s| {
         s.fd = NO_FILE;

@@ -1,4 +1,24 @@
 //! What operations and registrations take as arguments, beyond what the C library defines.
+//!
+//! A file is named by its descriptor ([`Fd`]) or by its place in the ring's table ([`Fixed`]):
+//!
+//! ```
+//! use anyring::{opcode, types, Backend, IoUring};
+//! use std::{fs::File, os::fd::AsRawFd};
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let mut ring: IoUring = IoUring::builder().backend(Backend::User).build(4)?;
+//! let (file, mut buf) = (File::open("/proc/self/exe")?, [0u8; 4]);
+//! ring.submitter().register_files(&[file.as_raw_fd()])?;
+//!
+//! let read = opcode::Read::new(types::Fixed(0), buf.as_mut_ptr(), 4).build();
+//! // SAFETY: the buffer lives until the completion was seen.
+//! unsafe { ring.submission().push(&read).expect("the queue is empty") };
+//! ring.submit_and_wait(1)?;
+//! assert_eq!(&buf, b"\x7fELF");
+//! # Ok(())
+//! # }
+//! ```
 
 mod buf_ring;
 mod cancel;

@@ -211,7 +211,7 @@ fn direct_cleared(cx: &mut Cx) {
     let page = sys::pages(256 * 1024);
     cx.both_setups(|cx, kind| {
         let r = Ring::new(8, kind);
-        let mut whole = |cx: &mut Cx, name: &str| {
+        let whole = |cx: &mut Cx, name: &str| {
             // SAFETY: the pages are ours.
             unsafe { page.write_bytes(0xff, content.len()) };
             let got = r.one(read(fd, page as usize, content.len() as u32, 1));

@@ -7,6 +7,8 @@ use crate::prelude::*;
 pub const SCENARIOS: &[Scenario] = &[
     scenario!(iowq_max_workers, "IOWQ_MAX_WORKERS: values, limits, refusals"),
     scenario!(iowq_affinity, "IOWQ_AFF: refusals"),
+    scenario!(iowq_max_workers_hold, "no more workers than IOWQ_MAX_WORKERS says"),
+    scenario!(iowq_affinity_holds, "workers are named, and run where IOWQ_AFF says"),
     scenario!(iowq_affinity_number, "setting the workers' affinity does not multiply them"),
     scenario!(iowq_async_recvs, "1,000 receives with ASYNC on sockets need few threads", 20),
     scenario!(iowq_async_writes, "depth 8 of ASYNC writes: few threads"),
@@ -62,6 +64,53 @@ fn iowq_affinity(cx: &mut Cx) {
     cx.say("unmapped", res(r.reg(register::IOWQ_AFF, mem::BAD, 8)));
     cx.say("unregister", res(r.reg(register::UNREGISTER_IOWQ_AFF, 0, 0)));
     cx.say("unregister with nr", res(r.reg(register::UNREGISTER_IOWQ_AFF, 0, 1)));
+}
+
+/// The CPUs that each worker may use.
+fn workers() -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let status = tasks.filter_map(|t| std::fs::read_to_string(t.path().join("status")).ok());
+    let named = status.filter(|s| s.starts_with("Name:\tiou-wrk-"));
+    let allowed = |l: &str| l.strip_prefix("Cpus_allowed_list:\t").map(str::to_owned);
+    named.filter_map(|s| s.lines().find_map(allowed)).collect()
+}
+
+/// Opens of a FIFO for writing, each in a worker until there is a reader.
+fn blocked_opens(r: &Ring, dir: &Dir, count: u64) {
+    for i in 0..count {
+        let open =
+            q(op::OPENAT).fd(libc::AT_FDCWD).addr(dir.cpath("fifo")).opf(libc::O_WRONLY as u32);
+        r.push(open.ud(i).flags(ASYNC));
+    }
+    r.submit();
+    sys::sleep_ms(50);
+}
+
+fn iowq_max_workers_hold(cx: &mut Cx) {
+    let dir = Dir::new();
+    dir.fifo("fifo");
+    let r = Ring::new(8, 0);
+    cx.say("set 2", res(r.reg(register::IOWQ_MAX_WORKERS, leak([2u32, 2]), 2)));
+    blocked_opens(&r, &dir, 5);
+    cx.say("workers of five opens", workers().len());
+    let open = || std::fs::OpenOptions::new().read(true).write(true).open(dir.join("fifo"));
+    let reader = open().expect("open");
+    cx.say("opened", r.collect(5).iter().filter(|c| c.res >= 0).count());
+    drop(reader);
+}
+
+fn iowq_affinity_holds(cx: &mut Cx) {
+    let dir = Dir::new();
+    dir.fifo("fifo");
+    let r = Ring::new(8, 0);
+    blocked_opens(&r, &dir, 1);
+    cx.say("set to CPU 0", res(r.reg(register::IOWQ_AFF, leak(1u64), 8)));
+    blocked_opens(&r, &dir, 1);
+    cx.say("workers", format!("{:?}", workers()));
+    let open = || std::fs::OpenOptions::new().read(true).write(true).open(dir.join("fifo"));
+    let reader = open().expect("open");
+    cx.say("opened", r.collect(2).iter().filter(|c| c.res >= 0).count());
+    drop(reader);
 }
 
 fn iowq_affinity_number(cx: &mut Cx) {

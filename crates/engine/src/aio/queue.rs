@@ -6,7 +6,7 @@ use crate::host::aio::{self, Context, Event, Iocb, Limits};
 use crate::host::fd::{self, OwnedFd};
 use crate::host::time::{now_ns, Clock};
 use crate::Errno;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::AtomicU32;
 use std::sync::Arc;
 
 /// Control blocks handed to the kernel in one call.
@@ -87,8 +87,8 @@ impl Queue {
         }
     }
 
-    /// Looks again and again; false if nothing completed in so many nanoseconds, or `stop` was set.
-    pub fn spin(&self, ns: u64, stop: &AtomicBool) -> bool {
+    /// Looks again and again; false if nothing completed in so many nanoseconds, or `stop` says so.
+    pub fn spin(&self, ns: u64, stop: impl Fn() -> bool) -> bool {
         const LOOKS: u32 = 64;
         let mut end = None;
         loop {
@@ -98,7 +98,7 @@ impl Queue {
                 }
                 core::hint::spin_loop();
             }
-            if stop.load(Ordering::Relaxed) {
+            if stop() {
                 return false;
             }
             // In a model, looking is what makes time pass.

@@ -3,7 +3,7 @@
 //! `accept4(2)` of a listener in blocking mode is the case: after `poll(2)` reported a connection, another
 //! thread or process may take it, and the call would sleep. Changing the listener's mode, or its receive timeout,
 //! would be seen by everybody who shares it; a worker for each accept costs two thread switches a connection.
-//! Instead a POSIX timer of the calling thread sends the interrupt signal after [`BOUND_NS`], and again until it
+//! Instead a POSIX timer of the calling thread sends the interrupt signal after `BOUND_NS`, and again until it
 //! is stopped. Why that is right:
 //! - A call that finds its connection returns it at once; the signal only ends a sleep, with EINTR and
 //!   without an effect on the listener. Nothing is taken and lost.

@@ -249,7 +249,7 @@ fn deadline(arg: &SyncCancel) -> Option<u64> {
     Some(time::now_ns(Clock::Monotonic).saturating_add(ns as u64))
 }
 
-/// IORING_REGISTER_QUERY: a linked list of 40-byte headers {next, data, op, size, result, zero[3]}.
+/// IORING_REGISTER_QUERY: a linked list of 40-byte headers `{next, data, op, size, result, zero[3]}`.
 pub fn query(arg: usize, nr: u32) -> Result<u32, Errno> {
     if nr != 0 {
         return Err(Errno::INVAL);

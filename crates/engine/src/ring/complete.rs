@@ -5,6 +5,7 @@ use super::pending::Pending;
 use super::state::{State, TaskWork};
 use super::Ring;
 use crate::host::poll as epoll;
+use crate::inline::Turn;
 use crate::limits::{EVENTS_BATCH, YIELD_ROUNDS};
 use crate::ops::Op;
 use crate::req::{Req, Via};
@@ -161,9 +162,12 @@ impl Ring {
 
     /// Runs queued work, at most `limit` items if given.
     pub fn run_task_work(self: &Arc<Ring>, st: &mut State, limit: Option<usize>) {
-        if !self.tw_pending.load(Ordering::Acquire) {
+        if !self.has_task_work() {
             return;
         }
+        // First: who adds work from now on sets it again.
+        self.mem.clear_sq_flags(setup::SQ_TASKRUN);
+        self.take_deferred(st);
         self.empty_inbox(st);
         let mut left = limit.unwrap_or(usize::MAX);
         while left > 0 {
@@ -192,7 +196,8 @@ impl Ring {
             if !self.inbox.lock().is_empty() {
                 self.tw_pending.store(true, Ordering::Release);
             }
-            self.mem.clear_sq_flags(setup::SQ_TASKRUN);
+        } else if self.has(setup::TASKRUN_FLAG) {
+            self.mem.set_sq_flags(setup::SQ_TASKRUN);
         }
     }
 
@@ -223,6 +228,7 @@ impl Ring {
                 break;
             }
         }
+        st.turn = Turn::default();
         let (staged, from_worker) = st.staged.take();
         let mut cq = self.cq.lock_as(st.holder);
         cq.post_all(&self.mem, staged, from_worker);

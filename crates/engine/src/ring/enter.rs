@@ -12,7 +12,6 @@ use anyring_uapi::enter::{RegWait, Timespec, REG_WAIT_TS};
 use anyring_uapi::enter::{ABS_TIMER, EXT_ARG, EXT_ARG_REG, GETEVENTS, SQ_WAIT, SQ_WAKEUP};
 use anyring_uapi::setup::{DEFER_TASKRUN, IOPOLL, SINGLE_ISSUER, SQPOLL};
 use anyring_uapi::GeteventsArg;
-use core::sync::atomic::Ordering;
 use std::sync::Arc;
 
 /// The arguments after the descriptor.
@@ -102,7 +101,7 @@ impl Ring {
             && !self.has(IOPOLL)
             && !self.has_waiting()
             && !end.backlog
-            && !self.tw_pending.load(Ordering::Acquire)
+            && !self.has_task_work()
             && (!self.has(DEFER_TASKRUN) || st.owner == Some(caller.tid))
             && end.tail.wrapping_sub(self.mem.cq_head()) >= min
     }

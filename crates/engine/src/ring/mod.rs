@@ -9,10 +9,12 @@ pub mod cancel;
 pub mod chain;
 pub mod complete;
 pub mod cq;
+pub mod deferred;
 pub mod enter;
 pub mod finished;
 pub mod futex;
 pub mod inbox;
+mod inline;
 pub mod issue;
 pub mod nap;
 pub mod pending;
@@ -32,6 +34,7 @@ use crate::aio::Aio;
 use crate::bias::Biased;
 use crate::engine::Inner;
 use crate::host::{self, fd, fd::OwnedFd};
+use crate::inline::Inline;
 use crate::registered::region::Memory;
 use crate::sqpoll::SqPoll;
 use crate::sync::Lock;
@@ -74,6 +77,8 @@ pub struct Ring {
     pub task: Arc<Task>,
     /// The engine.
     pub engine: Weak<Inner>,
+    /// The engine's.
+    pub inline: Arc<Inline>,
     /// Submits for the program, with SQPOLL.
     pub sqpoll: Lock<Option<Arc<SqPoll>>>,
     /// The engine's duplicate of the ring's eventfd: wakes sleepers, and shows readiness.
@@ -94,9 +99,15 @@ pub struct Ring {
     pub watched: AtomicBool,
     /// Task work waits (a hint, set under `state`).
     pub tw_pending: AtomicBool,
+    /// See [`deferred`].
+    pub deferred: deferred::Deferred,
+    /// `lazy_wake` of the policy.
+    pub lazy_wake: bool,
     /// See [`inbox`].
     pub inbox: Lock<Vec<Cqe>>,
     disabled: AtomicBool,
+    /// `closed` of the state, for those who do not hold its lock.
+    pub gone: AtomicBool,
     /// Whether the reactor is to look at the ring at its next tick, see [`crate::reactor`].
     pub left: AtomicU32,
     /// Waits since the reactor had to be armed.
@@ -123,11 +134,16 @@ impl Ring {
         efd: OwnedFd,
         state: State,
     ) -> Ring {
-        let policy = engine.upgrade().map_or(Policy::DEFAULT, |e| e.config.policy);
-        let lazy_wake = policy.lazy_wake;
+        let above = engine.upgrade();
+        let lazy_wake = above.as_ref().is_none_or(|e| e.config.policy.lazy_wake);
+        let favours = above.as_ref().is_some_and(|e| e.favours());
+        let policy = above.as_ref().map_or(Policy::DEFAULT, |e| e.config.policy);
         let mut state = state;
         state.aio = Aio::new(policy.reap_ordered && flags & IOPOLL != 0);
-        let favours = engine.upgrade().is_some_and(|e| e.favours());
+        let inline = above.map_or_else(
+            || Arc::new(Inline::new(crate::policy::Inline::Never)),
+            |e| e.inline.clone(),
+        );
         let cq = Cq::new(mem.geometry().cq_entries, flags, lazy_wake);
         let enabled = state.enabled;
         Ring {
@@ -138,6 +154,7 @@ impl Ring {
             cq: Biased::new(cq, favours),
             task,
             engine,
+            inline,
             sqpoll: Lock::new(None),
             efd: AtomicI32::new(efd.raw()),
             refs: AtomicU32::new(1),
@@ -148,8 +165,11 @@ impl Ring {
             visitors: visitors::Visitors::none(),
             watched: AtomicBool::new(false),
             tw_pending: AtomicBool::new(false),
+            deferred: deferred::Deferred::default(),
+            lazy_wake,
             inbox: Lock::new(Vec::new()),
             disabled: AtomicBool::new(!enabled),
+            gone: AtomicBool::new(false),
             left: AtomicU32::new(0),
             habit: AtomicU32::new(0),
             reactor_armed: AtomicBool::new(false),
@@ -200,6 +220,11 @@ impl Ring {
     /// The number of the engine's duplicate of the ring's eventfd; −1 once the ring is closed.
     pub fn efd(&self) -> i32 {
         self.efd.load(Ordering::Acquire)
+    }
+
+    /// The ring is closed.
+    pub fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::SeqCst)
     }
 
     /// Gives up the descriptors of a ring that is closed, even if somebody still has a reference to it.
@@ -356,7 +381,7 @@ impl Ring {
 
     fn shows_readiness(&self) -> bool {
         let cq = self.cq.lock();
-        cq.ready(&self.mem) > 0 || cq.has_backlog() || self.tw_pending.load(Ordering::Relaxed)
+        cq.ready(&self.mem) > 0 || cq.has_backlog() || self.has_task_work()
     }
 
     /// Makes the descriptor readable if there is something.

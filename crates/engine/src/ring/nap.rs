@@ -134,7 +134,7 @@ impl Ring {
 
     fn is_met(&self, target: u32) -> bool {
         let tail = self.cq.lock().tail();
-        tail.wrapping_sub(target) as i32 >= 0 || self.tw_pending.load(Ordering::Acquire)
+        tail.wrapping_sub(target) as i32 >= 0 || self.has_task_work()
     }
 
     /// The signal that fetches a napper must reach it.
@@ -172,7 +172,7 @@ impl Ring {
                 rest_for(rest);
             }
             rested = true;
-            if !queue.spin(SPIN_NS, &self.tw_pending) {
+            if !queue.spin(SPIN_NS, || self.has_task_work()) {
                 return;
             }
         }
@@ -187,7 +187,7 @@ impl Ring {
             self.reap_aio(&mut st, missing);
             self.finish_turn(&mut st);
         }
-        let nothing = st.aio.flight.unfinished() == 0 || self.tw_pending.load(Ordering::Acquire);
+        let nothing = st.aio.flight.unfinished() == 0 || self.has_task_work();
         if nothing || lacks(self) == 0 {
             let took = now_ns(Clock::Monotonic) - began;
             st.aio.polled_ns = (3 * st.aio.polled_ns + took) / 4;

@@ -76,13 +76,17 @@ impl Ring {
             let target = if any { self.mem.cq_head().wrapping_add(1) } else { target };
             match self.look(target, timeouts) {
                 Look::Enough => break Ok(()),
-                Look::Sleep(_) if self.tw_pending.load(Ordering::Acquire) => {
+                Look::Sleep(target) if !self.may_sleep(target) => {
                     self.cq.lock().remove_sleeper(target);
                     self.owner_turn(batch, self.reap_limit(min, batch));
-                    continue;
                 }
                 Look::Sleep(target) => {
                     let slept = self.sleep_or_nap(wait, any, batch, target);
+                    self.deferred.lazy.awake();
+                    if self.defers() && !matches!(slept, Ok(Some(()))) {
+                        // Less than was wanted may be there, and counts now.
+                        self.owner_turn(batch, self.reap_limit(min, batch));
+                    }
                     match slept {
                         Ok(Some(())) => {}
                         Ok(None) if !any && wait.min_wait_until.is_some() => {
@@ -105,6 +109,7 @@ impl Ring {
     /// At most `reap` completions of kernel AIO are landed.
     fn owner_turn(self: &Arc<Ring>, batch: usize, reap: usize) {
         let mut st = self.state.lock();
+        self.mem.clear_sq_flags(anyring_uapi::setup::SQ_TASKRUN);
         if self.has_flying() {
             self.reap_aio(&mut st, reap);
         }
@@ -112,9 +117,6 @@ impl Ring {
             self.poll_now(&mut st, batch);
         }
         self.run_task_work(&mut st, self.defers().then_some(batch));
-        if st.tw.is_empty() {
-            self.mem.clear_sq_flags(anyring_uapi::setup::SQ_TASKRUN);
-        }
         self.cq.lock().flush_backlog(&self.mem);
         self.finish_turn(&mut st);
     }
@@ -128,6 +130,22 @@ impl Ring {
         } else {
             usize::MAX
         }
+    }
+
+    /// Whether there is nothing left to do before the sleep; if so, workers know what it is for.
+    fn may_sleep(&self, target: u32) -> bool {
+        if self.tw_pending.load(Ordering::Acquire) {
+            return false;
+        }
+        if !self.defers() {
+            return true;
+        }
+        let st = self.state.lock();
+        let held_back = !st.drain.is_empty() || !st.timers.counted.is_empty();
+        drop(st);
+        // What a completion sets free may be what this thread waits for.
+        let still = if held_back { 1 } else { target.wrapping_sub(self.cq.lock().tail()) };
+        self.deferred.lazy.want(still)
     }
 
     /// Enough already? If not, this thread is registered as a sleeper.

@@ -53,6 +53,10 @@ pub struct Account {
     pub crew: Crew,
     /// Items of the queue that could run.
     ready: AtomicU32,
+    /// Cold reads that were started and wait.
+    started: AtomicU32,
+    /// Workers that wait in cold reads, and go on with those that were started and those that come.
+    readers: AtomicU32,
     /// Changes with the process's credentials.
     generation: AtomicU32,
     /// Workers in calls that may wait.
@@ -72,6 +76,8 @@ impl Account {
             inbox: Stack::default(),
             crew: Crew::new(max),
             ready: AtomicU32::new(0),
+            started: AtomicU32::new(0),
+            readers: AtomicU32::new(0),
             generation: AtomicU32::new(0),
             watched: AtomicU32::new(0),
             owed: AtomicU32::new(0),
@@ -85,7 +91,11 @@ impl Account {
         if self.coarse {
             return self.count(self.push_coarse(item));
         }
+        let cold = item.cold;
         self.inbox.push(item);
+        if cold && self.has_readers() {
+            return Activated::Enough;
+        }
         self.activate()
     }
 
@@ -120,24 +130,24 @@ impl Account {
     }
 
     /// The next item for a worker, whose last one had the hash `ended`.
-    pub fn take(&self, slot: &Slot, ended: Option<u64>) -> Take {
+    pub fn take(&self, slot: &Slot, ended: Option<u64>, reading: bool) -> Take {
         if self.coarse {
-            return self.take_coarse(slot, ended);
+            return self.take_coarse(slot, ended, reading);
         }
         let mut inner = self.inner.lock();
         self.gather(&mut inner, ended);
-        let taken = self.next(&mut inner, slot);
-        self.ready.store(inner.queue.ready(), SeqCst);
+        let taken = self.next(&mut inner, slot, reading);
+        self.note_ready(&inner);
         taken
     }
 
-    /// More of what waits, from the front while it fits.
-    pub fn take_while(&self, most: usize, fits: impl Fn(&WorkItem) -> bool) -> Vec<Arc<WorkItem>> {
+    /// See [`Queue::start_while`].
+    pub fn start_while(&self, most: usize, fits: impl Fn(&WorkItem) -> bool) -> Vec<Arc<WorkItem>> {
         let mut inner = self.inner.lock();
         self.gather(&mut inner, None);
-        let taken = inner.queue.take_while(most, fits);
-        self.ready.store(inner.queue.ready(), SeqCst);
-        taken
+        let run = inner.queue.start_while(most, fits);
+        self.note_ready(&inner);
+        run
     }
 
     /// Brings the queue up to date.
@@ -152,6 +162,7 @@ impl Account {
 
     pub(super) fn note_ready(&self, inner: &Inner) {
         self.ready.store(inner.queue.ready(), SeqCst);
+        self.started.store(inner.queue.started(), SeqCst);
     }
 
     /// An item's hash is free, and its worker does not come for another item at once.
@@ -163,7 +174,27 @@ impl Account {
 
     /// Something waits that could run.
     pub fn work_waits(&self) -> bool {
-        self.ready.load(SeqCst) != 0 || !self.inbox.is_empty()
+        self.ready.load(SeqCst) != 0
+            || !self.inbox.is_empty()
+            || (self.started.load(SeqCst) != 0 && !self.has_readers())
+    }
+
+    /// A worker waits in a cold read.
+    pub fn has_readers(&self) -> bool {
+        self.readers.load(SeqCst) != 0
+    }
+    /// One goes to do so; true if others are behind it.
+    pub fn enter_reading(&self) -> bool {
+        self.readers.fetch_add(1, SeqCst);
+        self.started.load(SeqCst) != 0
+    }
+    /// It is back, and counted as active again.
+    pub fn leave_reading(&self) {
+        self.readers.fetch_sub(1, SeqCst);
+    }
+    /// Cold reads wait for their reader.
+    pub fn reads_wait(&self) -> bool {
+        self.started.load(SeqCst) != 0 || !self.inbox.is_empty()
     }
 
     /// An active worker without work waits for some. False if it is to leave, and is counted out already.
@@ -275,11 +306,11 @@ impl Account {
 
 impl Account {
     /// Takes one for a worker.
-    pub(super) fn next(&self, inner: &mut Inner, slot: &Slot) -> Take {
+    pub(super) fn next(&self, inner: &mut Inner, slot: &Slot, reading: bool) -> Take {
         if self.is_stale(slot) {
             return Take::Stale;
         }
-        match inner.queue.take() {
+        match inner.queue.take(reading) {
             Some(item) => {
                 slot.begin(item.id());
                 Take::Item(item)

@@ -11,6 +11,9 @@ use crate::ring::Ring;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
+/// Room made for a batch at its start.
+const RESERVED: usize = 32;
+
 /// A finished request, whose CQE is posted, and its place in the ring's table.
 pub type Finished = (Key, Box<Req>);
 
@@ -62,22 +65,30 @@ impl Batch {
         Batch { most: most as usize, delay_ns, ring: None, finished: Vec::new(), since: 0, returns }
     }
 
-    /// It is to be used at all.
-    pub fn is_on(&self) -> bool {
-        self.most > 1
-    }
-
-    /// Adds a request at a time; what is to be returned now. Another ring's are returned first.
-    pub fn add(&mut self, ring: &Arc<Ring>, one: Finished, now: u64) -> [Option<Held>; 2] {
+    /// Adds a request; what is to be returned now. Another ring's are returned first. The time is asked for the first of a
+    /// batch, and where more than an instant may have passed since the last.
+    pub fn add(
+        &mut self,
+        ring: &Arc<Ring>,
+        one: Finished,
+        instant: bool,
+        now: impl Fn() -> u64,
+    ) -> [Option<Held>; 2] {
         let other = self.ring.as_ref().is_some_and(|r| !Arc::ptr_eq(r, ring));
         let before = if other { self.take() } else { None };
         if self.finished.is_empty() {
             self.ring = Some(ring.clone());
-            self.since = now;
+            self.since = now();
+            self.finished.reserve(self.most.min(RESERVED));
+            self.finished.push(one);
+            return [before, None];
         }
         self.finished.push(one);
-        let full = self.finished.len() >= self.most;
-        let after = if full { self.take() } else { self.take_old(now) };
+        let after = match self.finished.len() >= self.most {
+            true => self.take(),
+            false if instant => None,
+            false => self.take_old(now()),
+        };
         [before, after]
     }
 

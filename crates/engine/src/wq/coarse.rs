@@ -15,16 +15,16 @@ impl Account {
         self.crew.activate_each()
     }
 
-    pub(super) fn take_coarse(&self, slot: &Slot, ended: Option<u64>) -> Take {
+    pub(super) fn take_coarse(&self, slot: &Slot, ended: Option<u64>, reading: bool) -> Take {
         self.gather(&mut self.inner.lock(), ended);
         {
             let inner = self.inner.lock();
-            if inner.queue.ready() == 0 && !self.is_stale(slot) {
+            if inner.queue.ready() + inner.queue.started() == 0 && !self.is_stale(slot) {
                 return Take::Nothing;
             }
         }
         let mut inner = self.inner.lock();
-        let taken = self.next(&mut inner, slot);
+        let taken = self.next(&mut inner, slot, reading);
         self.note_ready(&inner);
         taken
     }

@@ -86,6 +86,13 @@ fn futex_wake(_: &AtomicU32, _: u32) -> usize {
     1
 }
 
+/// The sequential consistency of the accesses around it. The model knows that only of fences.
+#[inline]
+fn in_one_order() {
+    #[cfg(loom)]
+    loom::sync::atomic::fence(SeqCst);
+}
+
 impl Crew {
     /// Nobody.
     pub fn new(max: u32) -> Crew {
@@ -120,6 +127,7 @@ impl Crew {
 
     /// Makes one more worker active unless more than `enough` are.
     pub fn activate_beyond(&self, enough: u32) -> Activated {
+        in_one_order();
         let max = self.max().min(WORKERS_MAX);
         let before = self.change(|c| {
             if c.active > enough {
@@ -179,6 +187,7 @@ impl Crew {
     /// An active worker goes to sleep; look for work afterwards.
     pub fn lie_down(&self) {
         let _ = self.change(|c| Some(Counts { active: c.active - 1, asleep: c.asleep + 1, ..c }));
+        in_one_order();
     }
 
     /// It found some: it is active again, unless it was chosen to wake meanwhile; then its token is coming.
@@ -214,11 +223,14 @@ impl Crew {
     /// An active worker leaves, or could not be started; look for work afterwards.
     pub fn leave(&self) {
         let _ = self.change(|c| Some(Counts { active: c.active - 1, workers: c.workers - 1, ..c }));
+        in_one_order();
     }
 
     /// An active worker is about to wait in a call; look for work afterwards. Whether none is active now.
     pub fn block(&self) -> bool {
-        self.change(|c| Some(Counts { active: c.active - 1, ..c })).is_ok_and(|c| c.active == 1)
+        let before = self.change(|c| Some(Counts { active: c.active - 1, ..c }));
+        in_one_order();
+        before.is_ok_and(|c| c.active == 1)
     }
 
     /// It is back.
@@ -228,6 +240,7 @@ impl Crew {
 
     /// Wakes all sleepers.
     pub fn wake_all(&self) {
+        in_one_order();
         let woken = self.change(|c| {
             (c.asleep > 0).then_some(Counts { asleep: 0, active: c.active + c.asleep, ..c })
         });

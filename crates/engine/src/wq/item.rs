@@ -1,6 +1,6 @@
 //! A request on its way through a worker.
 
-use super::Pool;
+use super::{reads, Pool};
 use crate::host::fd;
 use crate::req::{Key, Req};
 use crate::ring::Ring;
@@ -29,7 +29,10 @@ pub struct WorkItem {
     pub bound: bool,
     /// Its file is a regular one.
     pub regular: bool,
+    /// A read of a regular file that found its data not cached.
+    pub cold: bool,
     req: Lock<Option<Box<Req>>>,
+    outcome: Lock<Option<(Box<Req>, i32, u32)>>,
     link: Link<WorkItem>,
 }
 
@@ -47,6 +50,7 @@ impl WorkItem {
         let stat = needs_stat.then(|| fd::stat(req.file.raw()).ok()).flatten();
         let regular = stat.is_some_and(|s| s.is_regular());
         let on_disk = regular || stat.is_some_and(|s| s.is_block());
+        let cold = regular && req.tried && reads::is_candidate(&req);
         let hash = stat.filter(|_| def.hashed && regular).map(|s| s.dev.rotate_left(32) ^ s.ino);
         WorkItem {
             ring,
@@ -58,7 +62,9 @@ impl WorkItem {
             hash,
             bound: !def.unbound || on_disk,
             regular,
+            cold,
             req: Lock::new(Some(req)),
+            outcome: Lock::new(None),
             link: Link::default(),
         }
     }
@@ -69,6 +75,14 @@ impl WorkItem {
     /// Looks at the request while nobody has taken it.
     pub fn with_request<R>(&self, f: impl FnOnce(&Req) -> R) -> Option<R> {
         self.req.lock().as_deref().map(f)
+    }
+    /// Its request has ended so: result and CQE flags. From now on a canceller finds nothing in it.
+    pub fn set_outcome(&self, req: Box<Req>, res: i32, flags: u32) {
+        *self.outcome.lock() = Some((req, res, flags));
+    }
+    /// How it ended.
+    pub fn take_outcome(&self) -> Option<(Box<Req>, i32, u32)> {
+        self.outcome.lock().take()
     }
     /// What tells it from all others that live.
     pub fn id(&self) -> usize {

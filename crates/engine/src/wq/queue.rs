@@ -16,6 +16,8 @@ struct Ready {
 #[derive(Default)]
 pub struct Queue {
     ready: VecDeque<Ready>,
+    /// Cold reads whose readahead was started.
+    started: VecDeque<Arc<WorkItem>>,
     /// Hashes that run or are reserved, and who waits for them.
     busy: BTreeMap<u64, VecDeque<Arc<WorkItem>>>,
 }
@@ -26,8 +28,17 @@ impl Queue {
         self.ready.push_back(Ready { item, owns_hash: false });
     }
 
-    /// The next to run; its hash is busy until [`Queue::release`].
-    pub fn take(&mut self) -> Option<Arc<WorkItem>> {
+    /// The next to run; its hash is busy until [`Queue::release`]. Who is at reading goes on with the reads that were started,
+    /// others take them last.
+    pub fn take(&mut self, reading: bool) -> Option<Arc<WorkItem>> {
+        if reading {
+            self.started.pop_front().or_else(|| self.take_ready())
+        } else {
+            self.take_ready().or_else(|| self.started.pop_front())
+        }
+    }
+
+    fn take_ready(&mut self) -> Option<Arc<WorkItem>> {
         while let Some(Ready { item, owns_hash }) = self.ready.pop_front() {
             let Some(hash) = item.hash.filter(|_| !owns_hash) else { return Some(item) };
             match self.busy.get_mut(&hash) {
@@ -41,15 +52,17 @@ impl Queue {
         None
     }
 
-    /// Takes more from the front while they fit.
-    pub fn take_while(
+    /// Counts those at the front that fit as started, and hands them out to be started.
+    pub fn start_while(
         &mut self,
         most: usize,
         fits: impl Fn(&WorkItem) -> bool,
     ) -> Vec<Arc<WorkItem>> {
         let fit = |r: &&Ready| r.item.hash.is_none() && fits(&r.item);
         let count = self.ready.iter().take(most).take_while(fit).count();
-        self.ready.drain(..count).map(|r| r.item).collect()
+        let run: Vec<_> = self.ready.drain(..count).map(|r| r.item).collect();
+        self.started.extend(run.iter().cloned());
+        run
     }
 
     /// An item of this hash has ended: the next one of it is the next to run.
@@ -69,6 +82,8 @@ impl Queue {
             if let Some(hash) = owned.and(item.hash) {
                 self.release(hash);
             }
+        } else if let Some(at) = self.started.iter().position(is_it) {
+            self.started.remove(at);
         } else if let Some(waiting) = item.hash.and_then(|hash| self.busy.get_mut(&hash)) {
             waiting.retain(|i| !is_it(i));
         }
@@ -78,6 +93,7 @@ impl Queue {
     pub fn drain(&mut self) -> Vec<Arc<WorkItem>> {
         let ready: Vec<Ready> = self.ready.drain(..).collect();
         let mut items: Vec<_> = self.busy.values_mut().flat_map(|w| w.drain(..)).collect();
+        items.extend(self.started.drain(..));
         for Ready { item, owns_hash } in ready {
             if let Some(hash) = item.hash.filter(|_| owns_hash) {
                 self.release(hash);
@@ -90,5 +106,9 @@ impl Queue {
     /// How many could run at once.
     pub fn ready(&self) -> u32 {
         self.ready.len() as u32
+    }
+    /// How many of those that were started wait.
+    pub fn started(&self) -> u32 {
+        self.started.len() as u32
     }
 }

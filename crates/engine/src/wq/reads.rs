@@ -1,31 +1,29 @@
 //! Cold buffered reads. A reader of data that is not cached would need a thread for each read to have many under way. Instead
-//! a worker whose read will wait takes the reads that wait behind it, starts readahead for all, and then reads
-//! each: the disk has them all, and one thread is enough.
+//! a worker whose read will wait starts readahead for all the reads that wait behind it, and then reads each: the disk has
+//! them all, and one thread is enough. Cold reads that come meanwhile are left to it ([`super::account`]); other work gets another
+//! worker, and the watcher sends one to help a reader that is stuck.
 
-use super::worker::Worker;
-use super::WorkItem;
+use super::{Pool, WorkItem};
 use crate::host::rw::will_need;
 use crate::host::{fd, nr};
 use crate::limits::COLD_READS_MAX;
 use crate::ops::rw;
 use crate::req::Req;
-use std::sync::Arc;
 
-/// The worker is about to wait in a read of a regular file: takes others like it, and starts readahead for all.
-pub(super) fn begin_run(worker: &mut Worker, item: &Arc<WorkItem>, req: &Req) {
-    if !worker.pool.policy.wq_readahead || !item.regular || !worker.run.is_empty() {
-        return;
+/// A read at an offset with the task's own credentials.
+pub fn is_candidate(req: &Req) -> bool {
+    req.creds.is_none() && rw::range_to_read(req).is_some()
+}
+
+/// Before a read that will wait: starts readahead for those that wait behind it. False if it is no such read.
+pub fn start_others(pool: &Pool, bound: bool, item: &WorkItem, req: &Req) -> bool {
+    if !pool.policy.wq_readahead || !item.regular || !is_candidate(req) {
+        return false;
     }
-    if rw::range_to_read(req).is_none() {
-        return;
-    }
-    let is_read = |other: &WorkItem| {
-        let wanted = |req: &Req| req.creds.is_none() && rw::range_to_read(req).is_some();
-        other.regular && other.with_request(wanted) == Some(true)
-    };
-    let run = worker.pool.account(worker.bound).take_while(COLD_READS_MAX, is_read);
+    let is_read = |i: &WorkItem| i.regular && i.with_request(is_candidate) == Some(true);
+    let run = pool.account(bound).start_while(COLD_READS_MAX, is_read);
     if run.is_empty() {
-        return;
+        return true;
     }
     let place = |req: &Req| rw::range_to_read(req).map(|range| (req.file.raw(), range));
     // One that is cancelled meanwhile may have lost its file: then the hint goes nowhere.
@@ -36,5 +34,5 @@ pub(super) fn begin_run(worker: &mut Worker, item: &Arc<WorkItem>, req: &Req) {
             will_need(file, offset, len);
         }
     }
-    worker.run.extend(run);
+    true
 }

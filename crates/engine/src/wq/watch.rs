@@ -22,6 +22,8 @@ use std::sync::{Arc, Weak};
 
 /// Nanoseconds between two looks.
 const TICK_NS: u64 = 500_000;
+/// Looks after which a cold read that still waits gets help for those behind it.
+const STUCK_LOOKS: u32 = 100;
 /// Looks without anything to watch until there are no more.
 const IDLE_TICKS: u32 = 8;
 
@@ -47,8 +49,16 @@ struct Thread {
 struct Seen {
     /// When.
     at: u64,
-    /// Turn and CPU time of workers in calls.
-    workers: BTreeMap<i32, (u32, u64)>,
+    /// Workers in calls.
+    workers: BTreeMap<i32, Look>,
+}
+
+/// One worker: its turn, its CPU time, and how often it was seen in this turn before.
+#[derive(Clone, Copy)]
+struct Look {
+    turn: u32,
+    cpu: u64,
+    looks: u32,
 }
 
 impl Seen {
@@ -139,11 +149,12 @@ fn look_at(pool: &Arc<Pool>, bound: bool, before: &Seen, seen: &mut Seen) -> boo
     for _ in 0..owed {
         let _ = pool.start_worker(bound);
     }
-    if !account.has_watched() {
+    let reads_wait = account.has_readers() && account.reads_wait();
+    if !account.has_watched() && !reads_wait {
         return owed > 0;
     }
     let waits = account.work_waits();
-    let (mut any, mut idle_cpu) = (waits, false);
+    let (mut any, mut idle_cpu, mut stuck) = (waits || reads_wait, false, false);
     for slot in account.slots().iter().filter(|slot| slot.is_in_call()) {
         let held = {
             let mut batch = slot.batch.lock();
@@ -152,15 +163,18 @@ fn look_at(pool: &Arc<Pool>, bound: bool, before: &Seen, seen: &mut Seen) -> boo
         };
         held.into_iter().for_each(|held| held.give_back());
         let (turn, cpu) = (slot.turn(), thread_cpu_ns(slot.tid));
-        seen.workers.insert(slot.tid, (turn, cpu));
-        let Some((old_turn, old_cpu)) = before.workers.get(&slot.tid) else { continue };
-        if *old_turn == turn && slot.found_waiting() {
+        let last = before.workers.get(&slot.tid).filter(|last| last.turn == turn);
+        let looks = last.map_or(0, |last| last.looks + 1);
+        stuck |= looks > STUCK_LOOKS && looks % STUCK_LOOKS == 0;
+        seen.workers.insert(slot.tid, Look { turn, cpu, looks });
+        let Some(old_cpu) = before.workers.get(&slot.tid).map(|last| last.cpu) else { continue };
+        if looks > 0 && slot.found_waiting() {
             account.crew.block();
         }
-        idle_cpu |= before.was_off_cpu(seen, *old_cpu, cpu);
+        idle_cpu |= before.was_off_cpu(seen, old_cpu, cpu);
     }
-    if waits {
-        add_worker(pool, account, bound, idle_cpu);
+    if waits || (reads_wait && stuck) {
+        add_worker(pool, account, bound, idle_cpu || stuck);
     }
     any
 }

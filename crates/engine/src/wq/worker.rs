@@ -9,10 +9,9 @@ use super::{reads, Pool, WorkItem};
 use crate::host::thread;
 use crate::host::time::{now_ns, Clock};
 use crate::ops::{Ctx, Issue};
-use crate::req::Req;
+use crate::req::{FileRef, Req};
 use crate::Errno;
 use core::sync::atomic::Ordering::SeqCst;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// One worker, on its own thread.
@@ -20,8 +19,8 @@ pub(super) struct Worker {
     pub(super) pool: Arc<Pool>,
     pub(super) bound: bool,
     pub(super) slot: Arc<Slot>,
-    /// A run of reads that it took together.
-    pub(super) run: VecDeque<Arc<WorkItem>>,
+    /// Its last item was a cold read.
+    reading: bool,
 }
 
 /// A worker's life.
@@ -33,7 +32,7 @@ pub fn run(pool: Arc<Pool>, bound: bool) {
     }
     let slot = pool.account(bound).enlist(|generation| Slot::new(tid, generation, pool.batch()));
     let engine = pool.engine.clone();
-    let mut worker = Worker { pool, bound, slot, run: VecDeque::new() };
+    let mut worker = Worker { pool, bound, slot, reading: false };
     let mut ended = None;
     while let Some(item) = worker.next(ended) {
         ended = item.hash;
@@ -55,13 +54,9 @@ pub fn run(pool: Arc<Pool>, bound: bool) {
 impl Worker {
     /// Waits for the next item; `None`: it is to leave, and is counted out. `ended` is the hash of the item before.
     fn next(&mut self, mut ended: Option<u64>) -> Option<Arc<WorkItem>> {
-        if let Some(item) = self.run.pop_front() {
-            self.slot.begin(item.id());
-            return Some(item);
-        }
         let account = self.pool.account(self.bound);
         loop {
-            match account.take(&self.slot, ended.take()) {
+            match account.take(&self.slot, ended.take(), self.reading) {
                 Take::Item(item) => return Some(item),
                 Take::Stale => {
                     self.return_held();
@@ -110,7 +105,14 @@ impl Worker {
             self.slot.finish();
             return None;
         };
+        let watch = req.pace.map(|cell| (cell, item.ring.inline.watch()));
         let outcome = self.execute(&item, &mut req);
+        if let Some((cell, watch)) = watch {
+            item.ring.inline.ended_in_worker(cell, watch);
+        }
+        if matches!(outcome, Issue::Done(..)) {
+            self.let_go(&item, &mut req);
+        }
         let stopped = self.slot.finish();
         match outcome {
             Issue::Done(res, flags) => self.done(&item, req, res, flags),
@@ -129,11 +131,21 @@ impl Worker {
         }
     }
 
+    /// To close the duplicate of a remote file asks its server, so it is done here and under no lock.
+    fn let_go(&self, item: &Arc<WorkItem>, req: &mut Req) {
+        if item.ring.inline.closing_waits(&req.file) {
+            self.block();
+            req.file = FileRef::None;
+            self.back_from_call();
+        }
+    }
+
     /// Issues the request, in the manner that fits it.
     fn execute(&mut self, item: &Arc<WorkItem>, req: &mut Req) -> Issue {
         if self.slot.is_stopped() {
             return Issue::err(Errno::CANCELED);
         }
+        self.reading = false;
         let mut manner = manner::of(item, req);
         if let Some(creds) = req.creds.clone() {
             // A thread started while they are in force would have them too: somebody else has to be active.
@@ -146,7 +158,8 @@ impl Worker {
         }
         if manner == Manner::TryFirst {
             req.tried = true;
-            let mut ctx = Ctx { ring: &item.ring, st: None, blocking: None, task: &item.task };
+            let mut ctx =
+                Ctx { ring: &item.ring, st: None, blocking: None, bold: false, task: &item.task };
             match (req.def.issue)(req, &mut ctx) {
                 Issue::Worker => manner = manner::of(item, req),
                 outcome => return outcome,
@@ -162,10 +175,16 @@ impl Worker {
                 outcome
             }
             Manner::Waits => {
-                reads::begin_run(self, item, req);
+                self.reading = reads::start_others(&self.pool, self.bound, item, req);
+                if self.reading && self.pool.account(self.bound).enter_reading() {
+                    self.pool.tick();
+                }
                 self.block();
                 let outcome = self.issue(item, req);
                 self.back_from_call();
+                if self.reading {
+                    self.pool.account(self.bound).leave_reading();
+                }
                 outcome
             }
         }
@@ -175,8 +194,13 @@ impl Worker {
     fn issue(&self, item: &Arc<WorkItem>, req: &mut Req) -> Issue {
         let stop = &self.slot.stop;
         loop {
-            let mut ctx =
-                Ctx { ring: &item.ring, st: None, blocking: Some(stop), task: &item.task };
+            let mut ctx = Ctx {
+                ring: &item.ring,
+                st: None,
+                blocking: Some(stop),
+                bold: false,
+                task: &item.task,
+            };
             match (req.def.issue)(req, &mut ctx) {
                 // Interrupted for an item that was finished before the signal came.
                 Issue::Done(res, _) if res == Errno::INTR.res() && !self.slot.is_stopped() => {}
@@ -227,10 +251,15 @@ impl Worker {
         res: i32,
         flags: u32,
     ) -> Option<Arc<WorkItem>> {
-        if self.slot.batch.lock().is_on() && item.ring.post_at_once(&req, res, flags) {
-            let now = now_ns(Clock::Monotonic);
-            let due = self.slot.batch.lock().add(&item.ring, (item.key, req), now);
+        if self.pool.policy.wq_free_batch > 1 && item.ring.post_at_once(&req, res, flags) {
+            let instant = manner::of(item, &req) == Manner::Quick;
+            let now = || now_ns(Clock::Monotonic);
+            let due = self.slot.batch.lock().add(&item.ring, (item.key, req), instant, now);
             due.into_iter().flatten().for_each(Held::give_back);
+            return None;
+        }
+        if item.ring.defers() {
+            item.ring.hand_over(item, req, res, flags);
             return None;
         }
         let next = complete(item, req, res, flags, Some((&self.pool, self.bound)));

@@ -5,6 +5,7 @@ use crate::arm::{Arm, Kind, Plan, RatioDef, Setting, Turn};
 use crate::error::{Error, Result};
 use crate::net::{self, Epoll, MESSAGE};
 use crate::pbuf::BufferRing;
+use crate::peers;
 use crate::ring::{Backend, Ring, MODERN};
 use anyring_uapi::{cqe, op, sqe, Cqe, Sqe};
 use std::io::{ErrorKind, Read, Write};
@@ -19,12 +20,14 @@ pub const EXPERIMENT: Experiment = Experiment {
     method: "Each client sends 2000 bytes and waits for their return. One thread with epoll drives all clients; the server \
              is one thread with a ring (SINGLE_ISSUER, DEFER_TASKRUN) on the same CPUs. 'async' sets IOSQE_ASYNC on every recv and \
              send, with as many workers as CPUs. 'mshot512' is a multishot recv with a buffer ring on 512 connections. \
-             The limit is an epoll loop with recv and send. CPU time and switches are the server's.",
+             The limit is an epoll loop with recv and send; peers are compio on its poll driver, and tokio, each on one thread. CPU time and switches are the server's.",
     unit: "requests/s",
     ratios: &[
         RatioDef::value("echo.async_user_vs_kernel", "user-async", "kernel-async"),
         RatioDef::value("echo.user_vs_kernel", "user", "kernel"),
         RatioDef::value("echo.user_vs_epoll", "user", "epoll"),
+        RatioDef::value("echo.user_vs_compio", "user", "compio-poll"),
+        RatioDef::value("echo.user_vs_tokio", "user", "tokio"),
         RatioDef::value("echo.mshot512_user_vs_kernel", "user-mshot512", "kernel-mshot512"),
         RatioDef::value("echo.batch_vs_single", "user-async-batch16", "user-async-batch1").reported(1.0723),
     ],
@@ -55,6 +58,7 @@ fn prepare(_: &Setting) -> Result<Plan> {
             net::measure(count, turn.slice, on_epoll)
         }));
     }
+    peers::add_echo(&mut plan, FEW);
     Ok(plan)
 }
 
@@ -63,10 +67,11 @@ const SEND: u64 = 1 << 32;
 
 /// A recv, and when it has ended a send of what came, on each connection.
 fn one_shot(backend: &Arc<dyn Backend>, ends: &[TcpStream], flags: u8) -> Result<()> {
+    // Before the ring, which ends first and with it what is in flight.
+    let mut bufs = vec![[0u8; MESSAGE]; ends.len()];
     let mut ring = Ring::new(backend, 2 * ends.len() as u32, MODERN)?;
     let workers = std::thread::available_parallelism().map_or(1, usize::from) as u32;
     ring.limit_workers(workers, workers)?;
-    let mut bufs = vec![[0u8; MESSAGE]; ends.len()];
     let mut request = |conn: usize, opcode, from: usize, len: usize, kind| Sqe {
         opcode,
         flags,
@@ -213,7 +218,7 @@ mod tests {
     #[test]
     fn every_server_echoes() {
         let user: Arc<dyn Backend> = Arc::new(User::new("").unwrap());
-        let time = Duration::from_millis(50);
+        let time = Duration::from_millis(200);
         let run = |server: &dyn Fn(&[TcpStream]) -> Result<()>| {
             let sample = net::measure(4, time, server).unwrap();
             assert!(sample.ops >= 4, "{}", sample.ops);
@@ -222,5 +227,9 @@ mod tests {
         run(&|ends| one_shot(&user, ends, sqe::ASYNC));
         run(&|ends| multishot(&user, ends));
         run(&on_epoll);
+        #[cfg(feature = "peers")]
+        run(&crate::peers::compio_poll::echo);
+        #[cfg(feature = "peers")]
+        run(&crate::peers::tokio_net::echo);
     }
 }

@@ -29,7 +29,10 @@ fn prepare(_: &Setting) -> Result<Plan> {
     let mut plan = Plan::default();
     for (suffix, batch) in [("-b1", 1), ("-b32", 32)] {
         let (user, kernel) = (anyring::Backend::User, anyring::Backend::Kernel);
-        plan.user(&format!("user{suffix}"), "", move |_, turn| through_crate(user, turn, batch));
+        // The crate has an engine of its own.
+        plan.add(Arm::new(&format!("user{suffix}"), Kind::User, move |turn| {
+            through_crate(user, turn, batch)
+        }));
         plan.kernel(&format!("kernel{suffix}"), move |_, turn| through_crate(kernel, turn, batch));
     }
     plan.both("-async-b32", |backend, turn| nops(backend, turn, 32, sqe::ASYNC));

@@ -3,6 +3,7 @@
 use super::Experiment;
 use crate::arm::{Arm, Kind, Plan, RatioDef, Setting, Turn};
 use crate::error::Result;
+use crate::peers;
 use crate::peers::kernel_aio::KernelAio;
 use crate::peers::posix_aio::PosixAio;
 use crate::reads::{self, DirectFile, Load, Queue, Read};
@@ -15,13 +16,16 @@ pub const EXPERIMENT: Experiment = Experiment {
     name: "randread",
     about: "4 KiB random reads with O_DIRECT, 32 in flight",
     method: "A file of 256 MiB (64 with --quick) on the disk of --dir, 32 reads in flight from one thread; as soon as \
-             one has ended, another starts. Peers: Linux AIO (what libaio wraps), glibc's POSIX AIO, 32 threads with pread; \
+             one has ended, another starts. Peers: Linux AIO (what libaio wraps), glibc's POSIX AIO, compio on its poll driver, tokio's pool of \
+             blocking threads, 32 threads with pread; \
              and one thread with pread.",
     unit: "reads/s",
     ratios: &[
         RatioDef::value("randread.user_vs_kernel", "user", "kernel"),
         RatioDef::value("randread.user_vs_libaio", "user", "libaio"),
         RatioDef::value("randread.user_vs_posixaio", "user", "posixaio"),
+        RatioDef::value("randread.user_vs_compio", "user", "compio-poll"),
+        RatioDef::value("randread.user_vs_tokio_pool", "user", "tokio-pool"),
     ],
     prepare,
 };
@@ -57,6 +61,7 @@ fn prepare(setting: &Setting) -> Result<Plan> {
             reads::on_threads(&file, count, turn)
         }));
     }
+    peers::add_reads(&mut plan, &file, LOAD);
     Ok(plan)
 }
 
@@ -117,6 +122,15 @@ mod tests {
                 let sample = reads::run(queue, &file, &load, &turn).unwrap();
                 assert!(sample.ops >= 32);
                 assert!(sample.latency.unwrap().len() <= sample.ops);
+            }
+        }
+        #[cfg(feature = "peers")]
+        {
+            let mut tokio = peers::tokio_pool::TokioPool::new().unwrap();
+            let mut compio = peers::compio_poll::Reads::new(&file).unwrap();
+            let queues: [&mut dyn Queue; 2] = [&mut tokio, &mut compio];
+            for queue in queues {
+                assert!(reads::run(queue, &file, &LOAD, &turn).unwrap().ops >= 32);
             }
         }
         assert!(reads::on_threads(&file, 3, &turn).unwrap().ops >= 3);

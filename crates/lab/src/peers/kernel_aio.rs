@@ -96,6 +96,7 @@ impl Queue for KernelAio {
             if ret >= 0 || !interrupted {
                 break check("io_getevents", ret)?;
             }
+            crate::watchdog::check()?;
         };
         done.clear();
         done.extend(self.events[..ret as usize].iter().map(|e| (e.data as usize, e.res)));

@@ -62,7 +62,8 @@ impl PosixAio {
         let ret = unsafe { libc::aio_suspend(list.as_ptr(), list.len() as i32, std::ptr::null()) };
         match std::io::Error::last_os_error().raw_os_error() {
             _ if ret == 0 => Ok(()),
-            Some(libc::EINTR | libc::EAGAIN) => Ok(()),
+            Some(libc::EINTR) => crate::watchdog::check(),
+            Some(libc::EAGAIN) => Ok(()),
             _ => Err(Error::os("aio_suspend")),
         }
     }

@@ -1,10 +1,10 @@
 //! One page with everything: no network, readable on a phone, light and dark.
 
-use super::svg::{self, colour, escape};
-use super::{figure, grouped, sentence, text};
+use super::svg::{self, escape};
+use super::{finding, grouped, text, verdict_word};
+use crate::arm::Kind;
 use crate::machine::Machine;
 use crate::run::{Outcome, RatioResult};
-use crate::stats::Verdict;
 use std::fmt::Write;
 
 const STYLE: &str = include_str!("style.css");
@@ -23,22 +23,67 @@ pub fn page(outcomes: &[Outcome], about: &About<'_>) -> String {
     out += "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">";
     // Without an icon of its own a browser asks the server for one.
     out += "<link rel=\"icon\" href=\"data:,\"><title>anyring bench</title>";
-    let _ = write!(out, "<style>{STYLE}</style></head><body><h1>anyring bench</h1>");
-    let machine = escape(&about.machine.line());
-    let _ = write!(out, "<p class=\"soft\">{machine}</p>");
-    out += "<p class=\"soft\">user is anyring's engine, kernel the kernel's io_uring. Arms take turns, so that what disturbs one disturbs all. Figures are medians \
-            with the interval that holds the true median in 95 % of all cases; comparisons are made run by run.</p>";
-    if outcomes.len() > 1 {
-        out += "<nav>";
-        for outcome in outcomes {
-            let name = outcome.experiment.name;
-            let _ = write!(out, "<a href=\"#{name}\">{name}</a>");
-        }
-        out += "</nav>";
-    }
+    let _ = write!(out, "<style>{STYLE}</style></head><body>");
+    header(&mut out, about);
+    overview(&mut out, outcomes);
     outcomes.iter().for_each(|outcome| section(&mut out, outcome, about));
     out += "</body></html>\n";
     out
+}
+
+fn header(out: &mut String, about: &About<'_>) {
+    *out += "<header><h1>anyring bench</h1><p>An io_uring in user space, compared with the \
+             kernel's, with the limit, and with what else one could use.</p><ul class=\"kinds\">";
+    let kinds = [
+        (Kind::User, "anyring's engine"),
+        (Kind::Kernel, "the kernel's io_uring"),
+        (Kind::Limit, "the limit: plain calls"),
+        (Kind::Peer, "peers"),
+    ];
+    for (kind, name) in kinds {
+        let class = svg::kind_class(kind);
+        let _ = write!(out, "<li><span class=\"key {class}\"></span>{name}</li>");
+    }
+    *out += "</ul>";
+    machine(out, about.machine);
+    *out += "</header>";
+}
+
+fn machine(out: &mut String, machine: &Machine) {
+    let Machine { cpu, cpus, memory_gib, kernel, filesystem, load_1min } = machine;
+    let facts = [
+        ("Processor", format!("{cpu}, {cpus} CPUs")),
+        ("Memory", format!("{memory_gib} GiB")),
+        ("Kernel", format!("Linux {kernel}")),
+        ("File system", filesystem.clone()),
+        ("Load at the start", load_1min.to_string()),
+    ];
+    *out += "<dl class=\"machine\">";
+    for (name, value) in facts {
+        let _ = write!(out, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
+    }
+    *out += "</dl>";
+}
+
+/// All comparisons on the same axis, an experiment a card.
+fn overview(out: &mut String, outcomes: &[Outcome]) {
+    let range = svg::Range::of(outcomes.iter().flat_map(|outcome| &outcome.ratios));
+    *out += "<h2 class=\"first\">At a glance</h2><div class=\"cards\">";
+    for outcome in outcomes {
+        let name = outcome.experiment.name;
+        let _ = write!(out, "<div class=\"card\"><h3><a href=\"#{name}\">{name}</a></h3>");
+        match outcome.ratios.is_empty() {
+            true => {
+                let _ = write!(out, "<p>{}</p>", escape(&finding(outcome)));
+            }
+            false => out.push_str(&svg::ratios(&outcome.ratios, range)),
+        }
+        *out += "</div>";
+    }
+    *out += "</div><p class=\"soft\">Right of 1 the first named is better, left of it the other. \
+             <span class=\"better\">●</span> better, <span class=\"worse\">●</span> worse, \
+             <span class=\"same\">●</span> no difference can be told; the line is the 95 % interval, \
+             <span class=\"reported\">◇</span> what was reported by those who had the idea.</p>";
 }
 
 fn section(out: &mut String, outcome: &Outcome, about: &About<'_>) {
@@ -47,72 +92,70 @@ fn section(out: &mut String, outcome: &Outcome, about: &About<'_>) {
     let _ = write!(out, "<section id=\"{name}\"><h2>{name}</h2>");
     let _ = write!(out, "<p class=\"soft\">{}</p>", escape(experiment.about));
     let _ = write!(out, "<p class=\"finding\">{}</p>", escape(&finding(outcome)));
-    let unit = escape(experiment.unit);
-    let plot = svg::samples(&outcome.arms, experiment.unit);
-    let runs = outcome.rounds;
-    let _ = write!(
-        out,
-        "<figure>{plot}<figcaption>{unit}: {runs} runs (dots), median (line), 95 % interval (bar)</figcaption></figure>"
-    );
-    if let Some(plot) = svg::latencies(&outcome.arms) {
-        let _ = write!(
-            out,
-            "<figure>{plot}<figcaption>Latency, all runs together; colours as above</figcaption></figure>"
-        );
-    }
+    plots(out, outcome);
     out.push_str(&arms_table(outcome));
+    if let Some(rows) = text::counters(outcome) {
+        out.push_str(&table(&rows, |cell, _, _| escape(cell)));
+    }
     if !outcome.ratios.is_empty() {
         out.push_str(&ratios_table(&outcome.ratios));
     }
-    if !outcome.skipped.is_empty() {
-        *out += "<h3>Left out</h3><ul class=\"soft\">";
-        for (arms, why) in grouped(&outcome.skipped) {
-            let _ = write!(out, "<li>{}: {}</li>", escape(&arms), escape(why));
-        }
-        *out += "</ul>";
-    }
+    left_out(out, outcome);
     let _ = write!(out, "<h3>How</h3><p class=\"soft\">{}</p>", escape(experiment.method));
+    let machine = escape(&about.machine.line());
+    let _ = write!(out, "<p class=\"soft\">On {machine}. To repeat it:</p>");
     let options = escape(about.options);
     let _ = write!(out, "<pre>anyring bench {name}{options}</pre></section>");
 }
 
-/// What was found, in sentences.
-pub fn finding(outcome: &Outcome) -> String {
-    let mut all: Vec<String> = outcome.ratios.iter().map(capitalised).collect();
-    if all.is_empty() {
-        let better = outcome
-            .arms
-            .iter()
-            .filter_map(|arm| Some(format!("{}: {}", arm.name, figure(arm.estimate()?.median))));
-        let better: Vec<String> = better.collect();
-        all.push(format!("Medians in {}: {}", outcome.experiment.unit, better.join(", ")));
+fn plots(out: &mut String, outcome: &Outcome) {
+    let unit = escape(outcome.experiment.unit);
+    let plot = svg::samples(&outcome.arms, outcome.experiment.unit);
+    let runs = outcome.rounds;
+    let _ = write!(
+        out,
+        "<div class=\"plots\"><figure>{plot}<figcaption>{unit}: {runs} runs (dots), median (line \
+         and figure), 95 % interval (bar)</figcaption></figure>"
+    );
+    if let Some(plot) = svg::latencies(&outcome.arms) {
+        let legend = svg::legend(&outcome.arms);
+        let _ = write!(
+            out,
+            "<figure>{plot}{legend}<figcaption>Latency by percentile, all runs together\
+             </figcaption></figure>"
+        );
     }
-    all.join(". ") + "."
+    *out += "</div>";
 }
 
-fn capitalised(result: &RatioResult) -> String {
-    let text = sentence(result);
-    // Names of arms keep their case.
-    match text.strip_prefix("no difference") {
-        Some(rest) => format!("No difference{rest}"),
-        None => text,
+fn left_out(out: &mut String, outcome: &Outcome) {
+    if outcome.skipped.is_empty() {
+        return;
     }
+    *out += "<h3>Left out</h3><ul class=\"soft\">";
+    for (arms, why) in grouped(&outcome.skipped) {
+        let _ = write!(out, "<li>{}: {}</li>", escape(&arms), escape(why));
+    }
+    *out += "</ul>";
 }
 
 fn arms_table(outcome: &Outcome) -> String {
+    let key = |i: usize| svg::kind_class(outcome.arms[i].kind);
+    table(&text::rows(outcome), |cell, row, column| match (row, column) {
+        (1.., 0) => format!("<span class=\"key {}\"></span>{}", key(row - 1), escape(cell)),
+        _ => escape(cell),
+    })
+}
+
+/// A table whose cells are made by `cell(text, row, column)`. Columns without cells are left out.
+fn table(rows: &[Vec<String>], cell: impl Fn(&str, usize, usize) -> String) -> String {
+    let used = text::used_columns(rows);
     let mut out = String::from("<div class=\"scroll\"><table>");
-    for (i, row) in text::rows(outcome).iter().enumerate() {
+    for (i, row) in rows.iter().enumerate() {
         out += "<tr>";
-        for (column, cell) in row.iter().enumerate() {
-            let cell = escape(cell);
-            let _ = match (i, column) {
-                (0, _) => write!(out, "<th>{cell}</th>"),
-                (_, 0) => {
-                    let class = colour(i - 1);
-                    write!(out, "<td><span class=\"key {class}\"></span>{cell}</td>")
-                }
-                _ => write!(out, "<td>{cell}</td>"),
-            };
+        let tag = if i == 0 { "th" } else { "td" };
+        for &column in &used {
+            let _ = write!(out, "<{tag}>{}</{tag}>", cell(&row[column], i, column));
         }
         out += "</tr>";
     }
@@ -120,23 +163,17 @@ fn arms_table(outcome: &Outcome) -> String {
 }
 
 fn ratios_table(ratios: &[RatioResult]) -> String {
-    let mut out = String::from(
-        "<h3>Comparisons</h3><div class=\"scroll\"><table><tr><th>name</th><th>ratio</th><th>95 %</th>\
-         <th>reported</th><th>says</th></tr>",
-    );
+    let heading = ["comparison", "ratio", "95 %", "reported", "the first is"];
+    let mut rows = vec![heading.map(String::from).to_vec()];
     for result in ratios {
         let e = result.ratio.0;
-        let reported = result.def.reported.map_or(String::new(), |r| format!("{r:.2}"));
-        let verdict = match result.ratio.verdict() {
-            Verdict::Better => "better",
-            Verdict::Worse => "worse",
-            Verdict::NoDifference => "no difference",
-        };
-        let _ = write!(
-            out,
-            "<tr><td>{}</td><td>{:.2}</td><td>{:.2} to {:.2}</td><td>{reported}</td><td>{verdict}</td></tr>",
-            result.def.name, e.median, e.lo, e.hi
-        );
+        rows.push(vec![
+            result.def.name.into(),
+            format!("{:.2}", e.median),
+            format!("{:.2} to {:.2}", e.lo, e.hi),
+            result.def.reported.map_or(String::new(), |r| format!("{r:.2}")),
+            verdict_word(result).into(),
+        ]);
     }
-    out + "</table></div>"
+    table(&rows, |cell, _, _| escape(cell))
 }

@@ -1,9 +1,8 @@
 //! The form for a repository: one page of tables and sentences.
 
-use super::html::finding;
-use super::{grouped, text};
+use super::{finding, grouped, text};
 use crate::machine::Machine;
-use crate::run::{Outcome, RatioResult};
+use crate::run::Outcome;
 use crate::stats::Verdict;
 use std::fmt::Write;
 
@@ -17,28 +16,29 @@ pub fn page(outcomes: &[Outcome], machine: &Machine, options: &str) -> String {
     );
     let _ = writeln!(out, "Machine: {}.", machine.line());
     let _ = writeln!(out, "\n## Where something else is better\n");
-    let all: Vec<&RatioResult> = outcomes.iter().flat_map(|o| &o.ratios).collect();
-    let with = |verdict| all.iter().filter(move |r| r.ratio.verdict() == verdict);
-    for result in with(Verdict::Worse) {
-        let _ = writeln!(out, "- {}", super::sentence(result));
-    }
+    comparisons(&mut out, outcomes, Verdict::Worse);
     let _ = writeln!(out, "\n## Where the engine, or the idea, is better\n");
-    for result in with(Verdict::Better) {
-        let _ = writeln!(out, "- {}", super::sentence(result));
-    }
+    comparisons(&mut out, outcomes, Verdict::Better);
     outcomes.iter().for_each(|outcome| section(&mut out, outcome));
     out
+}
+
+fn comparisons(out: &mut String, outcomes: &[Outcome], verdict: Verdict) {
+    for outcome in outcomes {
+        for result in outcome.ratios.iter().filter(|r| r.ratio.verdict() == verdict) {
+            let _ = writeln!(out, "- {}", super::sentence(result, outcome.experiment.unit));
+        }
+    }
 }
 
 fn section(out: &mut String, outcome: &Outcome) {
     let experiment = outcome.experiment;
     let _ = writeln!(out, "\n## {}\n\n{}\n", experiment.name, finding(outcome));
     let _ = writeln!(out, "{}\n", experiment.method);
-    for (i, row) in text::rows(outcome).iter().enumerate() {
-        let _ = writeln!(out, "| {} |", row.join(" | "));
-        if i == 0 {
-            let _ = writeln!(out, "|---|{}", "--:|".repeat(row.len() - 1));
-        }
+    table(out, &text::rows(outcome));
+    if let Some(counters) = text::counters(outcome) {
+        out.push('\n');
+        table(out, &counters);
     }
     if !outcome.ratios.is_empty() {
         let _ = writeln!(out, "\n| ratio | median | 95 % | reported |\n|---|--:|--:|--:|");
@@ -55,5 +55,14 @@ fn section(out: &mut String, outcome: &Outcome) {
     }
     for (arms, why) in left_out {
         let _ = writeln!(out, "- left out {arms}: {why}");
+    }
+}
+
+fn table(out: &mut String, rows: &[Vec<String>]) {
+    for (i, row) in rows.iter().enumerate() {
+        let _ = writeln!(out, "| {} |", row.join(" | "));
+        if i == 0 {
+            let _ = writeln!(out, "|---|{}", "--:|".repeat(row.len() - 1));
+        }
     }
 }

@@ -7,7 +7,7 @@ pub mod svg;
 pub mod text;
 
 use crate::arm::Measure;
-use crate::run::RatioResult;
+use crate::run::{Outcome, RatioResult};
 use crate::stats::Verdict;
 
 /// What was left out, arms with the same reason together: (arms, reason).
@@ -43,23 +43,67 @@ pub fn duration(ns: f64) -> String {
     }
 }
 
-/// A ratio as a sentence.
-pub fn sentence(result: &RatioResult) -> String {
+/// What a comparison says of the first, in a word or two.
+pub fn verdict_word(result: &RatioResult) -> &'static str {
+    match result.ratio.verdict() {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::NoDifference => "no different",
+    }
+}
+
+/// What an experiment found, in one sentence: its first comparison, and how the others ended.
+pub fn finding(outcome: &Outcome) -> String {
+    let unit = outcome.experiment.unit;
+    let Some((first, others)) = outcome.ratios.split_first() else {
+        let arms = outcome.arms.iter();
+        let one = |arm: &crate::run::ArmResult| {
+            Some(format!("{} for {}", figure(arm.estimate()?.median), arm.name))
+        };
+        return format!("{unit}: {}.", arms.filter_map(one).collect::<Vec<_>>().join(", "));
+    };
+    let mut text = sentence(first, unit);
+    // Names of arms keep their case.
+    if let Some(rest) = text.strip_prefix("no difference") {
+        text = format!("No difference{rest}");
+    }
+    if let Some(reported) = first.def.reported {
+        text += &format!(", reported: {reported:.2}");
+    }
+    let count = |verdict| others.iter().filter(|r| r.ratio.verdict() == verdict).count();
+    let [won, lost, tied] = [Verdict::Better, Verdict::Worse, Verdict::NoDifference].map(count);
+    let counts = [("wins", won), ("loses", lost), ("ties", tied)];
+    let counts: Vec<String> =
+        counts.iter().filter(|c| c.1 > 0).map(|(word, n)| format!("{word} {n}")).collect();
+    if !counts.is_empty() {
+        let (n, list) = (others.len(), counts.join(", "));
+        text += &format!("; of {n} other comparisons the first named {list}");
+    }
+    text + "."
+}
+
+/// A ratio as a sentence; `unit` is that of the arms' figures.
+pub fn sentence(result: &RatioResult, unit: &str) -> String {
     let e = result.ratio.0;
     let (first, second) = (result.def.first, result.def.second);
     let (better, worse, r, lo, hi) = match result.ratio.verdict() {
         Verdict::NoDifference => {
+            let few = if e.is_sure() {
+                String::new()
+            } else {
+                format!(" from {} runs, 6 are the least", e.samples)
+            };
             return format!(
-                "no difference can be told between {first} and {second} (ratio {:.2}, 95 %: {:.2} to {:.2})",
+                "no difference can be told between {first} and {second}{few} (ratio {:.2}, 95 %: {:.2} to {:.2})",
                 e.median, e.lo, e.hi
-            )
+            );
         }
         Verdict::Better => (first, second, e.median, e.lo, e.hi),
         Verdict::Worse => (second, first, 1.0 / e.median, 1.0 / e.hi, 1.0 / e.lo),
     };
     let interval = format!("(95 %: {lo:.2} to {hi:.2})");
     match result.def.measure {
-        Measure::Value => format!("{better} does {r:.2} times as much as {worse} {interval}"),
+        Measure::Value => format!("{better} reaches {r:.2} times the {unit} of {worse} {interval}"),
         Measure::Cost => format!("{better} needs {r:.2} times less than {worse} {interval}"),
         Measure::Switches => {
             format!("{better} makes {r:.2} times fewer context switches than {worse} {interval}")
@@ -79,14 +123,41 @@ mod tests {
     fn say(first: f64, second: f64, runs: usize) -> String {
         let def = RatioDef::value("x.a_vs_b", "a", "b");
         let ratio = Ratio::of(&vec![first; runs], &vec![second; runs]).unwrap();
-        sentence(&RatioResult { def, ratio })
+        sentence(&RatioResult { def, ratio }, "files/s")
     }
 
     #[test]
     fn sentences_name_the_better_one_first() {
-        assert_eq!(say(4.0, 2.0, 8), "a does 2.00 times as much as b (95 %: 2.00 to 2.00)");
-        assert_eq!(say(2.0, 4.0, 8), "b does 2.00 times as much as a (95 %: 2.00 to 2.00)");
-        assert!(say(2.0, 4.0, 3).starts_with("no difference can be told between a and b"));
+        assert_eq!(say(4.0, 2.0, 8), "a reaches 2.00 times the files/s of b (95 %: 2.00 to 2.00)");
+        assert_eq!(say(2.0, 4.0, 8), "b reaches 2.00 times the files/s of a (95 %: 2.00 to 2.00)");
+        let few =
+            "no difference can be told between a and b from 3 runs, 6 are the least (ratio 0.50";
+        assert!(say(2.0, 4.0, 3).starts_with(few));
+        assert!(
+            say(2.0, 2.0, 8).starts_with("no difference can be told between a and b (ratio 1.00")
+        );
+    }
+
+    fn outcome(name: &str, ratios: &[f64]) -> Outcome {
+        let experiment = crate::experiments::find(name).unwrap();
+        let ratio = |(def, ratio): (&RatioDef, &f64)| RatioResult {
+            def: *def,
+            ratio: Ratio::of(&[*ratio; 8], &[1.0; 8]).unwrap(),
+        };
+        let ratios = experiment.ratios.iter().zip(ratios).map(ratio).collect();
+        Outcome { experiment, arms: Vec::new(), ratios, skipped: Vec::new(), rounds: 8 }
+    }
+
+    #[test]
+    fn a_finding_is_one_sentence() {
+        let text = finding(&outcome("nop", &[2.0, 0.5, 1.0]));
+        assert_eq!(
+            text,
+            "user-b1 reaches 2.00 times the NOPs/s of kernel-b1 (95 %: 2.00 to 2.00); of 2 other \
+             comparisons the first named loses 1, ties 1."
+        );
+        let text = finding(&outcome("lazy-wake", &[2.0]));
+        assert!(text.ends_with(" (95 %: 2.00 to 2.00), reported: 2.00."), "{text}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The form for a terminal.
 
 use super::{duration, figure, grouped, sentence};
+use crate::ring::COUNTER_NAMES;
 use crate::run::{ArmResult, Outcome};
 use std::fmt::Write;
 
@@ -12,8 +13,12 @@ pub fn outcome(outcome: &Outcome) -> String {
         writeln!(out, "\n{}: {} ({} runs)\n", experiment.name, experiment.about, outcome.rounds);
     out += &table(&rows(outcome));
     out.push('\n');
+    if let Some(counters) = counters(outcome) {
+        out += &table(&counters);
+        out.push('\n');
+    }
     for result in &outcome.ratios {
-        let _ = write!(out, "{}: {}", result.def.name, sentence(result));
+        let _ = write!(out, "{}: {}", result.def.name, sentence(result, experiment.unit));
         let _ = match result.def.reported {
             Some(reported) => writeln!(out, "; reported: {reported:.2}"),
             None => writeln!(out),
@@ -52,11 +57,34 @@ fn row(arm: &ArmResult) -> Vec<String> {
     .to_vec()
 }
 
+/// Heading and cells of the table of what the engine counted, without columns that have no figure; `None` if no
+/// arm has any.
+pub fn counters(outcome: &Outcome) -> Option<Vec<Vec<String>>> {
+    let has = |arm: &ArmResult, name| arm.extra(name).is_some();
+    let names: Vec<_> =
+        COUNTER_NAMES.iter().filter(|n| outcome.arms.iter().any(|arm| has(arm, n.0))).collect();
+    let with = |arm: &&ArmResult| names.iter().any(|n| has(arm, n.0));
+    let mut rows = vec![std::iter::once("counted by the engine")
+        .chain(names.iter().map(|n| n.1))
+        .map(String::from)
+        .collect()];
+    for arm in outcome.arms.iter().filter(with) {
+        let cells = names.iter().map(|n| arm.extra(n.0).map(figure).unwrap_or_default());
+        rows.push(std::iter::once(arm.name.clone()).chain(cells).collect());
+    }
+    (rows.len() > 1).then_some(rows)
+}
+
+/// Columns that have a cell below their heading.
+pub fn used_columns(rows: &[Vec<String>]) -> Vec<usize> {
+    let columns = rows.first().map_or(0, Vec::len);
+    (0..columns).filter(|&c| rows[1..].iter().any(|row| !row[c].is_empty())).collect()
+}
+
 /// Columns side by side: the first left-aligned, the others right-aligned. Columns without cells are left out.
 fn table(rows: &[Vec<String>]) -> String {
-    let columns = rows.first().map_or(0, Vec::len);
-    let used = (0..columns).filter(|&c| rows[1..].iter().any(|row| !row[c].is_empty()));
-    let used: Vec<(usize, usize)> = used
+    let used: Vec<(usize, usize)> = used_columns(rows)
+        .into_iter()
         .map(|c| (c, rows.iter().map(|row| row[c].chars().count()).max().unwrap_or(0)))
         .collect();
     let mut out = String::new();

@@ -1,9 +1,11 @@
 //! A ring as a program sees it, over either backend: the same code drives the kernel's io_uring
 //! and the engine, so that what is compared is what answers.
 
+mod counters;
 mod kernel;
 mod user;
 
+pub use counters::{Counters, NAMES as COUNTER_NAMES};
 pub use kernel::Kernel;
 pub use user::User;
 
@@ -25,8 +27,8 @@ pub trait Backend: Send + Sync {
     fn mmap(&self, fd: i32, len: usize, offset: u64) -> std::result::Result<usize, i32>;
     /// Closes a ring of the calling thread, and what the backend keeps for that thread.
     fn close(&self, fd: i32);
-    /// Wake-ups sent to waiting threads so far, and the most workers so far, where that is known.
-    fn counters(&self) -> Option<(u64, u64)> {
+    /// What it did so far, where that is known.
+    fn counters(&self) -> Option<Counters> {
         None
     }
 }
@@ -108,7 +110,7 @@ impl Ring {
                     self.unsubmitted = 0;
                     return Ok(());
                 }
-                Err(libc::EINTR) => {}
+                Err(libc::EINTR) => crate::watchdog::check()?,
                 Err(e) => return Err(Error::errno("io_uring_enter", e)),
             }
         }
@@ -178,7 +180,7 @@ mod tests {
             assert_eq!(seen, (0..8).collect::<Vec<_>>());
             assert_eq!(ring.room(), 8);
         }
-        assert_eq!(backend.counters().map(|(_, workers)| workers), Some(1));
+        assert_eq!(backend.counters().map(|c| c.workers_max), Some(1));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The engine, called in this process: no preload, no trap.
 
-use super::Backend;
+use super::{Backend, Counters};
 use crate::error::{Error, Result};
 use anyring_engine::aio::model::Model;
 use anyring_engine::{Caller, Config, Engine, Errno, Policy};
@@ -108,8 +108,18 @@ impl Backend for User {
         self.engine.close(fd);
         self.engine.thread_exit(caller().tid);
     }
-    fn counters(&self) -> Option<(u64, u64)> {
+    fn counters(&self) -> Option<Counters> {
         let stats = self.engine.stats();
-        Some((stats.wakeups, stats.workers_max))
+        Some(Counters {
+            wakeups: stats.wakeups,
+            workers_max: stats.workers_max,
+            locks: stats.lock_acquisitions,
+            wq_locks: stats.wq_lock_acquisitions,
+            wq_wakeups: stats.wq_wakeups,
+            wq_returned: stats.wq_returned,
+            wq_batches: stats.wq_return_batches,
+            wq_held_max_ns: stats.wq_held_max_ns,
+            wq_items: stats.ops.iter().map(|op| op.worker).sum(),
+        })
     }
 }
