@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 /// Contexts that are kept.
 const KEPT: usize = 16;
+/// Requests that they take together: so many of the system's limit (65536) stay used up.
+const KEPT_SLOTS: u32 = 8192;
 
 struct Kept {
     queue: Arc<Queue>,
@@ -58,9 +60,11 @@ impl Contexts {
         let surplus = {
             let mut kept = self.kept.lock();
             kept.push(Kept { queue, slots, outstanding });
-            (kept.len() > KEPT).then(|| kept.swap_remove(0))
+            let all: u32 = kept.iter().map(|k| k.slots).sum();
+            let too_many = kept.len() > KEPT || (all > KEPT_SLOTS && kept.len() > 1);
+            too_many.then(|| kept.swap_remove(0))
         };
-        // Destroyed without the lock.
+        // Given back without the lock, since that takes its time.
         drop(surplus);
     }
 }

@@ -423,7 +423,8 @@ pub fn after_aio(req: &mut Req, res: i32) -> Landed {
     Landed::Ended
 }
 
-fn is_direct(file: &FileRef) -> bool {
+/// Whether the file has O_DIRECT now.
+pub fn is_direct(file: &FileRef) -> bool {
     fd::status_flags(file.raw()).is_ok_and(|flags| flags & nr::O_DIRECT != 0)
 }
 

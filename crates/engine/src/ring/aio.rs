@@ -169,7 +169,8 @@ impl Ring {
     /// A transfer that would have to wait, or of a file that is none of AIO's.
     fn to_worker_after_aio(self: &Arc<Ring>, st: &mut State, mut req: Box<Req>) {
         let task = self.task_of(&req);
-        if fd::stat(req.file.raw()).is_ok_and(|s| !s.is_regular() && !s.is_block()) {
+        let on_disk = fd::stat(req.file.raw()).is_ok_and(|s| s.is_regular() || s.is_block());
+        if !on_disk || !rw::is_direct(&req.file) {
             st.aio.hints.forget(&req.file);
             return self.start(st, &task, req);
         }

@@ -64,7 +64,7 @@ impl Ring {
         self.owner_turn(batch, self.reap_limit(min, batch));
         if self.has(IOPOLL) && !self.has(SQPOLL) && min > 0 {
             self.poll_for(min);
-            if self.has_ready() {
+            if self.has_ready() || !self.expects_any() {
                 return Ok(());
             }
         }
@@ -119,6 +119,11 @@ impl Ring {
         self.run_task_work(&mut st, self.defers().then_some(batch));
         self.cq.lock().flush_backlog(&self.mem);
         self.finish_turn(&mut st);
+    }
+
+    /// Whether any request is under way: a polled wait without one is over.
+    fn expects_any(&self) -> bool {
+        self.has_waiting() || self.has_task_work() || !self.state.lock().pending.is_empty()
     }
 
     /// Completions that a turn lands: a polled wait takes no more than it asked for.
