@@ -305,9 +305,10 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
     if status & nr::O_ACCMODE == WRONG_MODE[usize::from(rw.write)] {
         return Err(Errno::BADF);
     }
-    if rw.attributes || rw.offset < -1 {
+    if rw.attributes {
         return Err(Errno::INVAL);
     }
+    let before_start = rw.offset < -1;
     let max = rw.memory.total();
     let empty = max == 0 && req.flags & sqe::BUFFER_SELECT == 0;
     if empty && rw.flags & !(RWF_KNOWN | RWF_DONTCACHE | RWF_NOSIGNAL) != 0 {
@@ -329,7 +330,7 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
         return Ok(Issue::Worker);
     }
     let chosen = choose_buffer(req, ctx, max)?;
-    if hipri {
+    if hipri || before_start {
         return Err(Errno::INVAL);
     }
     let outcome = if ctx.may_block() {
