@@ -94,12 +94,8 @@ fn run(queue: &mut dyn Queue, file: &ColdFile, turn: &Turn) -> Result<Sample> {
     let (start, before) = (Instant::now(), Usage::process());
     loop {
         let more = start.elapsed() < turn.slice;
-        while more {
-            let Some(slot) = free.pop() else { break };
-            let Some(block) = order.next() else {
-                free.push(slot);
-                break;
-            };
+        let starting = if more { free.len().min(order.len()) } else { 0 };
+        for (slot, block) in free.split_off(free.len() - starting).into_iter().zip(&mut order) {
             let (fd, offset) = (file.file.as_raw_fd(), block * SMALL as u64);
             queue.queue(Read { slot, fd, buf: buffers.get(slot), len: SMALL, offset })?;
         }
