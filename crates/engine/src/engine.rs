@@ -4,6 +4,7 @@ use crate::fds::Fds;
 use crate::futex::Futexes;
 use crate::host::guard::Guards;
 use crate::host::{barrier, fd, thread};
+use crate::inline::Inline;
 use crate::reactor::Reactor;
 use crate::ring::enter::Enter;
 use crate::ring::state::OpCount;
@@ -27,6 +28,8 @@ pub struct Inner {
     pub reactor: Reactor,
     /// Bounds for calls that must not wait.
     pub guards: Guards,
+    /// What may run in the submitting call although it could wait.
+    pub inline: Arc<Inline>,
     /// Futex waits.
     pub futexes: Futexes,
     /// Looks after workers.
@@ -57,6 +60,7 @@ impl Inner {
     pub fn new(config: Config) -> Inner {
         Inner {
             fds: Fds::new(config.fds),
+            inline: Arc::new(Inline::new(config.policy.inline)),
             config,
             reactor: Reactor::idle(),
             guards: Guards::new(),

@@ -69,8 +69,12 @@ errnos! {
     PIPE = 32;
     /// Result too large.
     RANGE = 34;
+    /// Path too long.
+    NAMETOOLONG = 36;
     /// No such syscall.
     NOSYS = 38;
+    /// Too many symbolic links, or one that was not wanted.
+    LOOP = 40;
     /// Timer expired.
     TIME = 62;
     /// Value too large.

@@ -11,6 +11,7 @@ pub mod errno;
 pub mod fds;
 pub mod futex;
 pub mod host;
+pub mod inline;
 pub mod lazy;
 pub mod limits;
 pub mod ops;

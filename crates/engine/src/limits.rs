@@ -42,3 +42,11 @@ pub const XATTR_VALUE_MAX: usize = 65536;
 pub const FUTEX_WORDS_MAX: usize = 127;
 /// Nanoseconds for which a changed futex word may be explained by a wake: between a program's store and its wake.
 pub const FUTEX_SUSPICION_NS: u64 = 2_000_000;
+/// Nanoseconds from which on an inline call without a non-blocking form counts as slow: more than to hand it to a
+/// worker and back, less than one read from a disk.
+pub const INLINE_SLOW_NS: u64 = 50_000;
+/// Bytes of a table of mounts that is still read; with a longer one paths do not count as local.
+pub const MOUNTINFO_BYTES_MAX: usize = 1 << 20;
+/// Bytes of a transfer up to which IOSQE_ASYNC does not need a worker if the data are at hand: to copy more takes
+/// longer than to hand it over.
+pub const INLINE_BYTES_MAX: usize = 64 * 1024;

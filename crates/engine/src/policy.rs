@@ -11,6 +11,10 @@ pub struct Policy {
     /// `lazy_reactor=on|off`: a ring whose threads keep coming back to wait is not handed to the background reactor each
     /// time one leaves.
     pub lazy_reactor: bool,
+    /// `inline=adaptive|never|always`: what has no non-blocking form runs in the submitting call while it has been quick
+    /// there; or never; or wherever it waits for no other program or computer. See [`crate::inline`]. With `never`,
+    /// IOSQE_ASYNC means a worker; otherwise only that the request may be handed to one.
+    pub inline: Inline,
     /// `bias=on|off`: a ring's locks cost a thread that is alone with the ring no atomic operation. Off where calls
     /// arrive in a signal handler, which costs more than it saves.
     pub bias: bool,
@@ -38,11 +42,21 @@ pub enum WqLocking {
     Coarse,
 }
 
+/// See [`Policy::inline`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Inline {
+    Adaptive,
+    Never,
+    Always,
+}
+
 impl Policy {
     /// What holds where nothing is said.
     pub const DEFAULT: Policy = Policy {
         lazy_wake: true,
         lazy_reactor: true,
+        inline: Inline::Adaptive,
         bias: true,
         rewrite: true,
         wq_locking: WqLocking::Split,
@@ -65,6 +79,10 @@ impl Policy {
         let eq = item.iter().position(|b| *b == b'=')?;
         let (name, value) = (&item[..eq], &item[eq + 1..]);
         let field = match name {
+            b"inline" => {
+                self.inline = Inline::parse(value)?;
+                return Some(());
+            }
             b"lazy_wake" => &mut self.lazy_wake,
             b"lazy_reactor" => &mut self.lazy_reactor,
             b"bias" => &mut self.bias,
@@ -95,9 +113,21 @@ impl Policy {
 
     /// Names and values, for error messages.
     pub const HELP: &'static str =
-        "lazy_wake=on|off, lazy_reactor=on|off, bias=on|off, rewrite=on|off, \
+        "lazy_wake=on|off, lazy_reactor=on|off, inline=adaptive|never|always, bias=on|off, \
+        rewrite=on|off, \
         wq_locking=split|coarse, wq_free_batch=1..1024, wq_free_max_delay_us=100..1000000, \
         wq_linger=on|off, wq_readahead=on|off";
+}
+
+impl Inline {
+    fn parse(value: &[u8]) -> Option<Inline> {
+        match value {
+            b"adaptive" => Some(Inline::Adaptive),
+            b"never" => Some(Inline::Never),
+            b"always" => Some(Inline::Always),
+            _ => None,
+        }
+    }
 }
 
 /// A decimal number of a range.
@@ -121,6 +151,8 @@ mod tests {
         assert_eq!(Policy::parse(b""), Ok(Policy::DEFAULT));
         assert!(!Policy::parse(b"lazy_wake=on,lazy_wake=off").unwrap().lazy_wake);
         assert_eq!(Policy::parse(b"rewrite=on,x=1"), Err(&b"x=1"[..]));
+        assert_eq!(Policy::parse(b"inline=never").unwrap().inline, Inline::Never);
+        assert_eq!(Policy::parse(b"inline=on"), Err(&b"inline=on"[..]));
         assert_eq!(Policy::parse(b"rewrite"), Err(&b"rewrite"[..]));
     }
 

@@ -5,6 +5,7 @@
 //! queue. Whoever takes it out of such a place may complete it; so it completes once.
 
 use crate::host::fd::OwnedFd;
+use crate::inline::history::Cell;
 use crate::ops::{Op, OpDef};
 use crate::registered::creds::Creds;
 use crate::registered::files::FixedFile;
@@ -118,6 +119,8 @@ pub struct Req {
     pub notification: Option<i32>,
     /// Posts CQEs until it ends; no worker ever runs it.
     pub multishot: bool,
+    /// Where the time that a worker takes for it is noted.
+    pub pace: Option<Cell>,
     /// An attempt that must not wait was made.
     pub tried: bool,
     /// Whose workers run it; set once it leaves the submitting call.

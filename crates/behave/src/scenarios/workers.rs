@@ -71,8 +71,8 @@ fn workers() -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let status = tasks.filter_map(|t| std::fs::read_to_string(t.path().join("status")).ok());
     let named = status.filter(|s| s.starts_with("Name:\tiou-wrk-"));
-    let allowed = |s: &str| s.lines().find_map(|l| l.strip_prefix("Cpus_allowed_list:\t")?.into());
-    named.filter_map(|s| allowed(&s).map(str::to_owned)).collect()
+    let allowed = |l: &str| l.strip_prefix("Cpus_allowed_list:\t").map(str::to_owned);
+    named.filter_map(|s| s.lines().find_map(allowed)).collect()
 }
 
 /// Opens of a FIFO for writing, each in a worker until there is a reader.

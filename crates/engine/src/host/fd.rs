@@ -68,6 +68,7 @@ impl OwnedFd {
 
 impl Drop for OwnedFd {
     fn drop(&mut self) {
+        crate::inline::buffered::forget(self.0);
         if let Some((word, bit)) = private_bit(self.0) {
             word.fetch_and(!bit, Ordering::Relaxed);
         }
@@ -190,8 +191,27 @@ impl Stat {
     }
 }
 
-/// `fstat(2)`.
+/// `fstat(2)`, except that no server is asked for what is known of its file: it may be the caller itself.
 pub fn stat(fd: i32) -> Result<Stat, Errno> {
+    match statx(fd, c"", nr::AT_EMPTY_PATH) {
+        Ok(st) => Ok(Stat {
+            mode: st.stx_mode as u32,
+            dev: device(st.stx_dev_major, st.stx_dev_minor),
+            ino: st.stx_ino,
+            rdev: device(st.stx_rdev_major, st.stx_rdev_minor),
+        }),
+        Err(Errno::BADF) => Err(Errno::BADF),
+        // An old kernel, or a filter that does not know the call.
+        Err(_) => plain_stat(fd),
+    }
+}
+
+/// A device number as `struct stat` has it.
+fn device(major: u32, minor: u32) -> u64 {
+    u64::from(minor & 0xff | major << 8 | (minor & !0xff) << 12)
+}
+
+fn plain_stat(fd: i32) -> Result<Stat, Errno> {
     let mut st = core::mem::MaybeUninit::<nr::stat>::zeroed();
     // SAFETY: the kernel fills one `struct stat`.
     unsafe { syscall(nr::__NR_fstat, [fd as usize, st.as_mut_ptr() as usize, 0, 0, 0, 0]) }?;
@@ -200,27 +220,109 @@ pub fn stat(fd: i32) -> Result<Stat, Errno> {
     Ok(Stat { mode: st.st_mode, dev: st.st_dev, ino: st.st_ino, rdev: st.st_rdev })
 }
 
+/// Where a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its mount; not known before Linux 5.8.
+    pub id: Option<u64>,
+    /// Inode number.
+    pub inode: u64,
+    /// Regular file, directory, symbolic link or block device.
+    pub on_disk: bool,
+}
+
+/// The place of a descriptor's file, or of the current directory for AT_FDCWD. Asks no server, and never waits for one.
+pub fn mount_of(fd: i32) -> Result<Place, Errno> {
+    place(fd, c"", nr::AT_EMPTY_PATH)
+}
+
+/// The place of the root directory.
+pub fn root() -> Result<Place, Errno> {
+    place(nr::AT_FDCWD, c"/", 0)
+}
+
+fn place(dir: i32, path: &core::ffi::CStr, flags: u32) -> Result<Place, Errno> {
+    let st = statx(dir, path, flags)?;
+    let kind = st.stx_mode as u32 & nr::S_IFMT;
+    Ok(Place {
+        id: (st.stx_mask & STATX_MNT_ID != 0).then_some(st.stx_mnt_id),
+        inode: st.stx_ino,
+        on_disk: [nr::S_IFREG, nr::S_IFDIR, nr::S_IFLNK, nr::S_IFBLK].contains(&kind),
+    })
+}
+
+/// statx(2) of what is known without asking a server.
+fn statx(dir: i32, path: &core::ffi::CStr, flags: u32) -> Result<nr::statx, Errno> {
+    let mut st = core::mem::MaybeUninit::<nr::statx>::zeroed();
+    let (flags, mask) =
+        (flags | nr::AT_STATX_DONT_SYNC, nr::STATX_TYPE | nr::STATX_INO | STATX_MNT_ID);
+    let args = [
+        dir as usize,
+        path.as_ptr() as usize,
+        flags as usize,
+        mask as usize,
+        st.as_mut_ptr() as usize,
+        0,
+    ];
+    // SAFETY: the path is a C string; the kernel fills one `struct statx`.
+    unsafe { syscall(nr::__NR_statx, args) }?;
+    // SAFETY: filled by the kernel, and zeroed before: valid for integers.
+    Ok(unsafe { st.assume_init() })
+}
+
+/// The bit of statx(2)'s mask for `stx_mnt_id`.
+pub const STATX_MNT_ID: u32 = nr::STATX_MNT_ID;
+
+/// Opens a file to read it.
+pub fn open_to_read(path: &core::ffi::CStr) -> Result<OwnedFd, Errno> {
+    let flags = nr::O_RDONLY | nr::O_CLOEXEC;
+    let args = [nr::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, 0, 0, 0];
+    // SAFETY: a C string.
+    unsafe { syscall(nr::__NR_openat, args) }.map(|fd| OwnedFd(fd as i32))
+}
+
+/// All of a file from its start; EFBIG if it has more than `max` bytes.
+pub fn read_all(fd: i32, max: usize) -> Result<Vec<u8>, Errno> {
+    const CHUNK: usize = 16 * 1024;
+    let mut all = Vec::new();
+    loop {
+        let end = all.len();
+        all.resize(end + CHUNK, 0u8);
+        let args = [fd as usize, all[end..].as_mut_ptr() as usize, CHUNK, end, 0, 0];
+        // SAFETY: as many bytes as the vector has room for.
+        let n = unsafe { syscall(nr::__NR_pread64, args) }?;
+        all.truncate(end + n);
+        match n {
+            0 => return Ok(all),
+            _ if all.len() > max => return Err(Errno::FBIG),
+            _ => {}
+        }
+    }
+}
+
+/// Whether RLIMIT_FSIZE is set: to exceed it raises a signal in the calling thread.
+pub fn size_is_limited() -> bool {
+    !prlimit(nr::RLIMIT_FSIZE, None).is_ok_and(|[soft, _]| soft == u64::MAX)
+}
+
 /// Soft and hard RLIMIT_NOFILE.
 pub fn nofile_limit() -> Result<(u64, u64), Errno> {
-    prlimit_nofile(None)
+    prlimit(nr::RLIMIT_NOFILE, None).map(|[soft, hard]| (soft, hard))
 }
 
 /// Sets RLIMIT_NOFILE.
 pub fn set_nofile_limit(soft: u64, hard: u64) -> Result<(), Errno> {
-    prlimit_nofile(Some([soft, hard])).map(drop)
+    prlimit(nr::RLIMIT_NOFILE, Some([soft, hard])).map(drop)
 }
 
-fn prlimit_nofile(new: Option<[u64; 2]>) -> Result<(u64, u64), Errno> {
+fn prlimit(which: u32, new: Option<[u64; 2]>) -> Result<[u64; 2], Errno> {
     let mut old = [0u64; 2];
     let new = new.as_ref().map_or(0, |n| n.as_ptr() as usize);
     // SAFETY: both structures are locals of the right size.
     unsafe {
-        syscall(
-            nr::__NR_prlimit64,
-            [0, nr::RLIMIT_NOFILE as usize, new, old.as_mut_ptr() as usize, 0, 0],
-        )
+        syscall(nr::__NR_prlimit64, [0, which as usize, new, old.as_mut_ptr() as usize, 0, 0])
     }?;
-    Ok((old[0], old[1]))
+    Ok(old)
 }
 
 /// Whether two descriptors are the same open file; falls back to the numbers where
@@ -258,4 +360,18 @@ pub fn is_seekable(fd: i32) -> bool {
     const CUR: usize = 1;
     // SAFETY: integer arguments only; a relative seek by 0 moves nothing.
     unsafe { syscall(nr::__NR_lseek, [fd as usize, 0, CUR, 0, 0, 0]) }.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_ways_to_look_at_a_file_agree() {
+        for path in [c"/", c"/dev/null", c"/proc/self/exe"] {
+            let file = open_to_read(path).unwrap();
+            assert_eq!(stat(file.raw()), plain_stat(file.raw()), "{path:?}");
+        }
+        assert_eq!(stat(-1), Err(Errno::BADF));
+    }
 }

@@ -203,6 +203,28 @@ pub fn nproc_limit() -> u64 {
     old[0]
 }
 
+/// How often the calling thread has stopped running.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Switches {
+    /// To wait for something.
+    pub voluntary: i64,
+    /// For others to run.
+    pub involuntary: i64,
+}
+
+/// See [`Switches`].
+pub fn switches() -> Switches {
+    const THREAD: usize = 1;
+    let mut usage = core::mem::MaybeUninit::<nr::rusage>::zeroed();
+    let args = [THREAD, usage.as_mut_ptr() as usize, 0, 0, 0, 0];
+    // SAFETY: the kernel fills one `struct rusage`, which was zeroed before: valid for integers.
+    let usage = unsafe {
+        let _ = syscall(nr::__NR_getrusage, args);
+        usage.assume_init()
+    };
+    Switches { voluntary: usage.ru_nvcsw, involuntary: usage.ru_nivcsw }
+}
+
 /// Takes back a SIGPIPE that a call of this thread has just raised while its signals are blocked.
 pub fn take_back_sigpipe() {
     const SIGPIPE: u64 = 13;

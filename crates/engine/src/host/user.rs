@@ -112,6 +112,57 @@ pub fn write_slice<T: Pod>(addr: usize, values: &[T]) -> Result<(), Errno> {
     copy(nr::__NR_process_vm_writev, values.as_ptr() as usize, addr, size_of_val(values), false)
 }
 
+/// Reads a value where the kernel has just written one for the program.
+///
+/// # Safety
+/// A system call of this thread has succeeded in writing all of it.
+pub unsafe fn read_written<T: Pod>(addr: usize) -> T {
+    // SAFETY: the memory was writable a moment ago, which on every architecture makes it readable; a program that unmaps
+    // the result of a request while it is made has asked for the same fault in its own next look at it.
+    unsafe { (addr as *const T).read_unaligned() }
+}
+
+/// A path that the program named: still its own memory, or copied.
+#[derive(Debug)]
+pub enum UserPath {
+    /// Its address; good for system calls of the submitting call, which check it.
+    Borrowed(usize),
+    /// A NUL-terminated copy.
+    Copied(Vec<u8>),
+}
+
+impl UserPath {
+    /// What a system call takes.
+    pub fn as_ptr(&self) -> *const u8 {
+        match self {
+            UserPath::Borrowed(addr) => *addr as *const u8,
+            UserPath::Copied(path) => path.as_ptr(),
+        }
+    }
+    /// Its address in the program, if there is no copy.
+    pub fn borrowed(&self) -> Option<usize> {
+        match self {
+            UserPath::Borrowed(addr) => Some(*addr),
+            UserPath::Copied(_) => None,
+        }
+    }
+    /// The copy, if there is one.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            UserPath::Borrowed(_) => None,
+            UserPath::Copied(path) => Some(path),
+        }
+    }
+    /// Copies it now; `empty_allowed` as for [`read_path`].
+    pub fn capture(&mut self, empty_allowed: bool) -> Result<(), Errno> {
+        if let UserPath::Borrowed(addr) = *self {
+            let read = if empty_allowed { read_cstr } else { read_path };
+            *self = UserPath::Copied(read(addr)?);
+        }
+        Ok(())
+    }
+}
+
 /// Longest path, with its NUL.
 const PATH_MAX: usize = 4096;
 
@@ -141,6 +192,5 @@ pub fn read_cstr(addr: usize) -> Result<Vec<u8>, Errno> {
         }
         at = at.checked_add(chunk).ok_or(Errno::FAULT)?;
     }
-    const NAMETOOLONG: Errno = Errno(36);
-    Err(NAMETOOLONG)
+    Err(Errno::NAMETOOLONG)
 }

@@ -91,6 +91,50 @@ impl Op {
             _ => false,
         }
     }
+    /// Where it walks.
+    pub fn walks(&self) -> [Option<Walk<'_>>; 2] {
+        match self {
+            Op::Open(open) => [Some(Walk { dir: None, path: open.path().bytes() }), None],
+            Op::Path(op) => op.walks(),
+            Op::Xattr(x) => [x.path().map(|path| Walk { dir: None, path: Some(path) }), None],
+            _ => [None, None],
+        }
+    }
+    /// Copies what still is the program's memory: from here on the program may change it. The errors are prep's.
+    pub fn capture(&mut self) -> Result<(), Errno> {
+        match self {
+            Op::Open(open) => open.capture(),
+            Op::Path(op) => op.capture(),
+            _ => Ok(()),
+        }
+    }
+    /// The path that is not captured yet.
+    pub fn borrowed(&self) -> Option<usize> {
+        match self {
+            Op::Open(open) => open.path().borrowed(),
+            Op::Path(op) => op.borrowed(),
+            _ => None,
+        }
+    }
+    /// Looks at an open file in spite of being one of those with a path.
+    pub fn walks_nowhere(&self) -> bool {
+        matches!(self, Op::Path(op) if op.is_of_descriptor())
+    }
+    /// Advice about memory that takes no time.
+    pub fn is_quick_advice(&self) -> bool {
+        matches!(self, Op::Advise(advice) if advice.is_quick())
+    }
+    /// Closes a registered file, not a descriptor.
+    pub fn closes_slot(&self) -> bool {
+        matches!(self, Op::Close(close) if close.is_slot())
+    }
+    /// Bytes to transfer.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Op::Rw(rw) => rw.bytes(),
+            _ => 0,
+        }
+    }
     /// Waits for room rather than for data.
     pub fn sends(&self) -> bool {
         match self {
@@ -99,6 +143,14 @@ impl Op {
             _ => false,
         }
     }
+}
+
+/// A path of a request: the directory if it is not the request's own, and the path unless only the program has it.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Walk<'a> {
+    pub dir: Option<i32>,
+    pub path: Option<&'a [u8]>,
 }
 
 /// What an attempt came to.
@@ -162,6 +214,21 @@ pub enum FileUse {
     Needed,
 }
 
+/// What the blocking form of an operation may wait for, see [`crate::inline`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// Anything.
+    Unknown,
+    /// The filesystem of its file.
+    File,
+    /// The filesystems that its paths lead through.
+    Path,
+    /// The filesystem of the file that it closes.
+    Close,
+    /// The process's own memory.
+    Memory,
+}
+
 /// One row of the table.
 pub struct OpDef {
     /// Name without prefix.
@@ -180,6 +247,10 @@ pub struct OpDef {
     pub iopoll: bool,
     /// Has no form that does not wait: goes to a worker.
     pub always_async: bool,
+    /// What its blocking form may wait for: whether it can run in the submitting call all the same.
+    pub waits: Waits,
+    /// It often waits: workers show first that it does not.
+    pub starts_slow: bool,
     /// Works on the ring's own state: never offloaded.
     pub on_ring: bool,
     /// Its worker account is the unbounded one unless the file is regular or a block device.
@@ -212,6 +283,8 @@ impl OpDef {
             buffer_select: false,
             iopoll: false,
             always_async: false,
+            waits: Waits::Unknown,
+            starts_slow: false,
             on_ring: false,
             unbound: false,
             hashed: false,
@@ -247,6 +320,8 @@ pub struct Ctx<'a> {
     pub st: Option<&'a mut State>,
     /// In a worker: its cancel flag. Calls may wait and are interrupted through it.
     pub blocking: Option<&'a AtomicU32>,
+    /// In the submitting call, for a row with [`OpDef::waits`]: calls may use their blocking form.
+    pub bold: bool,
     /// Whose request it is.
     pub task: &'a Arc<Task>,
 }
@@ -254,6 +329,11 @@ pub struct Ctx<'a> {
 impl Ctx<'_> {
     /// Whether calls may wait.
     pub fn may_block(&self) -> bool {
+        self.blocking.is_some() || self.bold
+    }
+
+    /// Whether a worker asks.
+    pub fn is_worker(&self) -> bool {
         self.blocking.is_some()
     }
 

@@ -1,8 +1,10 @@
 //! OPENAT, OPENAT2, CLOSE, and putting a fresh descriptor into a direct slot.
 
-use super::{must_be_zero, Ctx, FileUse, Issue, Op, OpDef};
+use super::{must_be_zero, Ctx, FileUse, Issue, Op, OpDef, Waits};
 use crate::host::fd::{self, OwnedFd};
+use crate::host::user::UserPath;
 use crate::host::{nr, user};
+use crate::inline::buffered;
 use crate::registered::files::{FixedFile, Tag};
 use crate::req::Req;
 use crate::Errno;
@@ -14,6 +16,8 @@ type How = [u64; 3];
 
 /// Not in the header crate: cache-only path walk.
 const RESOLVE_CACHED: u64 = 0x20;
+/// No links into /proc/PID: they lead to places that no table of mounts shows.
+const RESOLVE_NO_MAGICLINKS: u64 = 0x2;
 
 /// Flags that openat(2) knows; it ignores others.
 const VALID_FLAGS: u64 = 0o17777703 | 0o100 | 0o200 | 0o400 | 0o20000000;
@@ -21,15 +25,33 @@ const VALID_FLAGS: u64 = 0o17777703 | 0o100 | 0o200 | 0o400 | 0o20000000;
 /// OPENAT, OPENAT2.
 #[derive(Debug)]
 pub struct Open {
-    path: Vec<u8>,
+    path: UserPath,
     how: How,
     slot: u32,
+}
+
+impl Open {
+    /// Where it walks.
+    pub fn path(&self) -> &UserPath {
+        &self.path
+    }
+    /// See [`Op::capture`].
+    pub fn capture(&mut self) -> Result<(), Errno> {
+        self.path.capture(false)
+    }
 }
 
 /// CLOSE.
 #[derive(Debug)]
 pub struct Close {
     slot: u32,
+}
+
+impl Close {
+    /// Of the file table.
+    pub fn is_slot(&self) -> bool {
+        self.slot != 0
+    }
 }
 
 fn check_slot(slot: u32, flags: u64) -> Result<(), Errno> {
@@ -47,7 +69,7 @@ fn prep_openat(sqe: &Sqe) -> Result<Op, Errno> {
     check_slot(sqe.file_index, flags)?;
     let flags = if flags & nr::O_PATH as u64 != 0 { flags & O_PATH_FLAGS } else { flags };
     let how = [flags, mode, 0];
-    Ok(Op::Open(Open { path: user::read_path(sqe.addr as usize)?, how, slot: sqe.file_index }))
+    Ok(Op::Open(Open { path: UserPath::Borrowed(sqe.addr as usize), how, slot: sqe.file_index }))
 }
 
 /// What O_PATH leaves of the flags.
@@ -64,7 +86,7 @@ fn prep_openat2(sqe: &Sqe) -> Result<Op, Errno> {
         check_trailing_zeros(sqe.off as usize + size_of::<How>(), size - size_of::<How>())?;
     }
     check_slot(sqe.file_index, how[0])?;
-    Ok(Op::Open(Open { path: user::read_path(sqe.addr as usize)?, how, slot: sqe.file_index }))
+    Ok(Op::Open(Open { path: UserPath::Borrowed(sqe.addr as usize), how, slot: sqe.file_index }))
 }
 
 /// A larger structure than ours is fine as long as what we do not know is zero; E2BIG if not.
@@ -98,7 +120,7 @@ fn open(req: &Req, ctx: &Ctx<'_>, how: How) -> Result<OwnedFd, Errno> {
         0,
         0,
     ];
-    // SAFETY: the path is a NUL-terminated copy, the structure a local.
+    // SAFETY: the path is a NUL-terminated copy or the program's, the structure a local.
     match unsafe { ctx.call(nr::__NR_openat2, args) } {
         Err(Errno::NOSYS) if how[2] == 0 => {
             let args = [args[0], args[1], how[0] as usize, how[1] as usize, 0, 0];
@@ -113,36 +135,67 @@ fn open(req: &Req, ctx: &Ctx<'_>, how: How) -> Result<OwnedFd, Errno> {
 fn issue_open(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     let Op::Open(Open { how, slot, .. }) = &req.op else { return Issue::err(Errno::INVAL) };
     let (how, slot) = (*how, *slot);
-    let opened = if ctx.may_block() {
-        open(req, ctx, how)
-    } else {
-        let creates =
-            how[0] & (nr::O_CREAT | nr::O_TRUNC) as u64 != 0 || how[0] & O_TMPFILE_BIT != 0;
-        if creates || how[2] & RESOLVE_CACHED != 0 {
+    let opened = if ctx.bold {
+        if creates(how) && how[0] & nr::O_ACCMODE as u64 == nr::O_RDONLY as u64 {
+            // From a worker, where such a request belongs, a FIFO opens when its other end does.
             return Issue::Worker;
         }
-        match open_cached(req, ctx, how) {
-            Err(Errno::AGAIN | Errno::NOSYS | Errno::INVAL) => return Issue::Worker,
-            other => other,
+        open_unwaiting(req, ctx, how, RESOLVE_NO_MAGICLINKS)
+    } else if ctx.may_block() {
+        open(req, ctx, how)
+    } else {
+        if creates(how) || how[2] & RESOLVE_CACHED != 0 {
+            return Issue::Worker;
         }
+        open_unwaiting(req, ctx, how, RESOLVE_CACHED)
+    };
+    let opened = match opened {
+        Err(e) if !ctx.is_worker() && is_for_worker(e, how) => return Issue::Worker,
+        other => other,
     };
     match opened.and_then(|fd| install(ctx, fd, slot)) {
+        Ok(fd) if slot == 0 && how[0] & UNBUFFERED == 0 => {
+            buffered::learn(fd);
+            Issue::Done(fd, 0)
+        }
         Ok(res) => Issue::Done(res, 0),
         Err(e) => Issue::err(e),
     }
 }
 
+/// Not for reading through the page cache.
+const UNBUFFERED: u64 = (nr::O_DIRECT | nr::O_PATH) as u64;
+
 const O_TMPFILE_BIT: u64 = 0o20000000;
 
-/// The inline attempt: only what the dentry cache knows, and without waiting for the other end of a FIFO.
-fn open_cached(req: &Req, ctx: &Ctx<'_>, how: How) -> Result<OwnedFd, Errno> {
+fn creates(how: How) -> bool {
+    how[0] & (nr::O_CREAT | nr::O_TRUNC) as u64 != 0 || how[0] & O_TMPFILE_BIT != 0
+}
+
+/// What an inline attempt may answer only because it was one.
+fn is_for_worker(e: Errno, how: How) -> bool {
+    match e {
+        Errno::AGAIN | Errno::NOSYS | Errno::INVAL => true,
+        // A link into /proc/PID.
+        Errno::LOOP => how[2] & RESOLVE_NO_MAGICLINKS == 0,
+        // A FIFO that nobody reads.
+        Errno::NXIO => how[0] & nr::O_NONBLOCK as u64 == 0,
+        _ => false,
+    }
+}
+
+/// The status flags that F_SETFL sets or clears.
+const SETTABLE: u64 =
+    (nr::O_APPEND | nr::O_NONBLOCK | nr::O_DIRECT | nr::O_NOATIME | nr::FASYNC) as u64;
+
+/// The inline attempt: by a restricted walk, and without waiting for the other end of a FIFO.
+fn open_unwaiting(req: &Req, ctx: &Ctx<'_>, how: How, resolve: u64) -> Result<OwnedFd, Errno> {
     let nonblock = nr::O_NONBLOCK as u64;
     let path_only = how[0] & nr::O_PATH as u64 != 0;
     let flags = if path_only { how[0] } else { how[0] | nonblock };
-    let opened = open(req, ctx, [flags, how[1], how[2] | RESOLVE_CACHED])?;
+    let opened = open(req, ctx, [flags, how[1], how[2] | resolve])?;
     if !path_only && how[0] & nonblock == 0 {
-        let status = fd::status_flags(opened.raw())?;
-        fd::set_status_flags(opened.raw(), status & !nr::O_NONBLOCK)?;
+        fd::set_status_flags(opened.raw(), (how[0] & SETTABLE) as u32)?;
     }
     Ok(opened)
 }
@@ -187,9 +240,12 @@ fn issue_close(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
         return close_slot(ctx, slot);
     }
     let Some(engine) = ctx.ring.engine.upgrade() else { return Issue::err(Errno::BADF) };
-    if req.fd < 0 || engine.ring(req.fd).is_some() {
+    let l = engine.config.fds;
+    let may_be_ring = (l.ring_base..l.ring_end).contains(&req.fd);
+    if req.fd < 0 || (may_be_ring && engine.ring(req.fd).is_some()) {
         return Issue::err(Errno::BADF);
     }
+    buffered::forget(req.fd);
     Issue::from_result(fd::close(req.fd).map(|()| 0))
 }
 
@@ -214,17 +270,19 @@ fn close_slot(ctx: &mut Ctx<'_>, slot: u32) -> Issue {
 
 /// OPENAT.
 pub const OPENAT: OpDef = OpDef {
+    waits: Waits::Path,
     file: FileUse::Directory(Errno::BADF),
     ..OpDef::new("OPENAT", op::OPENAT, prep_openat, issue_open)
 };
 /// OPENAT2.
 pub const OPENAT2: OpDef = OpDef {
+    waits: Waits::Path,
     file: FileUse::Directory(Errno::BADF),
     ..OpDef::new("OPENAT2", op::OPENAT2, prep_openat2, issue_open)
 };
 /// CLOSE.
 pub const CLOSE: OpDef = OpDef {
     file: FileUse::Refused(Errno::BADF),
-    on_ring: true,
+    waits: Waits::Close,
     ..OpDef::new("CLOSE", op::CLOSE, prep_close, issue_close)
 };

@@ -6,7 +6,9 @@
 use super::{Ctx, FileUse, Issue, Op, OpDef};
 use crate::host::rw::Iovec;
 use crate::host::{self, fd, nr, poll, user};
+use crate::inline::buffered;
 use crate::limits::{IOV_MAX, RW_BYTES_MAX};
+use crate::policy::Inline as Mode;
 use crate::registered::buffers::FixedBuffer;
 use crate::registered::groups::Take;
 use crate::req::Req;
@@ -57,6 +59,10 @@ pub struct Rw {
 }
 
 impl Rw {
+    /// Bytes to transfer.
+    pub fn bytes(&self) -> usize {
+        self.memory.total()
+    }
     /// Posts CQEs until it ends.
     pub fn multishot(&self) -> bool {
         self.multishot
@@ -258,7 +264,33 @@ pub fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     }
 }
 
+/// The most frequent case in one system call: a cached read that has all its bytes. `None` for any other, and for every
+/// error: which one it is depends on what is looked at first.
+fn quick(req: &mut Req, ctx: &mut Ctx<'_>) -> Option<Issue> {
+    let Op::Rw(rw) = &req.op else { return None };
+    let plain = !rw.write && rw.flags == 0 && !rw.attributes && rw.offset >= -1 && rw.done == 0;
+    let one = matches!(rw.memory, Memory::One(v) | Memory::Fixed(v) if v.len > 0);
+    if !plain || !one || ctx.may_block() || req.has(sqe::BUFFER_SELECT) || ctx.ring.has(IOPOLL) {
+        return None;
+    }
+    let file = req.file.raw();
+    if ctx.ring.inline.mode == Mode::Never || !buffered::is_known(file) {
+        return None;
+    }
+    hold_buffer(req, ctx).ok()?;
+    match transfer(req, ctx, None, RWF_NOWAIT) {
+        Ok(n) => Some(after_partial(req, ctx, None, n)),
+        Err(_) => {
+            buffered::forget(file);
+            None
+        }
+    }
+}
+
 fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
+    if let Some(issue) = quick(req, ctx) {
+        return Ok(issue);
+    }
     let status = fd::status_flags(req.file.raw())?;
     hold_buffer(req, ctx)?;
     let Op::Rw(rw) = &req.op else { return Err(Errno::INVAL) };
@@ -384,7 +416,12 @@ fn inline(req: &mut Req, ctx: &mut Ctx<'_>, chosen: Option<Iovec>, status: u32) 
     let user_nowait = matches!(&req.op, Op::Rw(rw) if rw.flags & RWF_NOWAIT != 0);
     let at_offset = matches!(&req.op, Op::Rw(rw) if rw.offset >= 0);
     match transfer(req, ctx, chosen, RWF_NOWAIT) {
-        Ok(n) => after_partial(req, n),
+        Ok(n) => {
+            if status & nr::O_DIRECT == 0 {
+                buffered::learn(req.file.raw());
+            }
+            after_partial(req, ctx, chosen, n)
+        }
         Err(Errno::SPIPE) if at_offset && !is_offset_on_socket(req) => {
             make_stream(req);
             inline(req, ctx, chosen, status)
@@ -416,7 +453,7 @@ fn refused_nowait(req: &Req) -> Issue {
 }
 
 /// Regular files go on until all is done; others end with the first result.
-fn after_partial(req: &mut Req, n: usize) -> Issue {
+fn after_partial(req: &mut Req, ctx: &mut Ctx<'_>, chosen: Option<Iovec>, n: usize) -> Issue {
     let total = done(req) + n;
     if wanted(req) == 0 && readiness(req) == poll::IN && fd::is_eventfd(req.file.raw()) == Ok(true)
     {
@@ -430,9 +467,20 @@ fn after_partial(req: &mut Req, n: usize) -> Issue {
         if let Op::Rw(rw) = &mut req.op {
             rw.done = total;
         }
-        return Issue::Worker;
+        return rest(req, ctx, chosen);
     }
     finish(req, total)
+}
+
+/// What follows a part of a regular file: its end, most often.
+fn rest(req: &mut Req, ctx: &mut Ctx<'_>, chosen: Option<Iovec>) -> Issue {
+    if matches!(&req.op, Op::Rw(rw) if rw.flags & RWF_NOWAIT != 0) {
+        return Issue::Worker;
+    }
+    match transfer(req, ctx, chosen, RWF_NOWAIT) {
+        Ok(n) => after_partial(req, ctx, chosen, n),
+        Err(_) => Issue::Worker,
+    }
 }
 
 fn would_block(req: &Req) -> Issue {

@@ -1,7 +1,7 @@
 //! FSYNC, SYNC_FILE_RANGE, FALLOCATE, FTRUNCATE, FADVISE, MADVISE: one system call each.
 
-use super::{must_be_zero, Ctx, FileUse, Issue, Op, OpDef};
-use crate::host::nr;
+use super::{must_be_zero, Ctx, FileUse, Issue, Op, OpDef, Waits};
+use crate::host::{fd, nr};
 use crate::req::Req;
 use crate::Errno;
 use anyring_uapi::{op, Sqe};
@@ -21,6 +21,21 @@ pub struct Advise {
     at: u64,
     len: u64,
     advice: u32,
+}
+
+impl Advise {
+    /// Of memory: neither reads a file nor changes one.
+    pub fn is_quick(&self) -> bool {
+        const NORMAL_TO_SEQUENTIAL: core::ops::RangeInclusive<u32> = 0..=2;
+        const DONTNEED: u32 = 4;
+        const FREE: u32 = 8;
+        const MERGEABLE_TO_DODUMP: core::ops::RangeInclusive<u32> = 12..=17;
+        let a = self.advice;
+        NORMAL_TO_SEQUENTIAL.contains(&a)
+            || MERGEABLE_TO_DODUMP.contains(&a)
+            || a == DONTNEED
+            || a == FREE
+    }
 }
 
 const FSYNC_DATASYNC: u32 = 1;
@@ -60,6 +75,10 @@ fn prep_fallocate(sqe: &Sqe) -> Result<Op, Errno> {
 
 fn issue_fallocate(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     let Op::Sync(r) = &req.op else { return Issue::err(Errno::INVAL) };
+    if ctx.bold && fd::size_is_limited() {
+        // From a worker no SIGXFSZ reaches the program.
+        return Issue::Worker;
+    }
     let args = [req.file.raw() as usize, r.flags as usize, r.offset as usize, r.len as usize, 0, 0];
     // SAFETY: integer arguments only.
     Issue::from_result(unsafe { ctx.call(nr::__NR_fallocate, args) })
@@ -80,6 +99,10 @@ fn prep_ftruncate(sqe: &Sqe) -> Result<Op, Errno> {
 
 fn issue_ftruncate(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     let Op::Truncate(len) = req.op else { return Issue::err(Errno::INVAL) };
+    if ctx.bold && fd::size_is_limited() {
+        // From a worker no SIGXFSZ reaches the program.
+        return Issue::Worker;
+    }
     // SAFETY: integer arguments only.
     Issue::from_result(unsafe {
         ctx.call(nr::__NR_ftruncate, [req.file.raw() as usize, len as usize, 0, 0, 0, 0])
@@ -126,18 +149,23 @@ fn issue_madvise(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
 /// FSYNC.
 pub const FSYNC: OpDef = OpDef {
     always_async: true,
+    waits: Waits::File,
+    starts_slow: true,
     lenient: true,
     ..OpDef::new("FSYNC", op::FSYNC, prep_fsync, issue_fsync)
 };
 /// SYNC_FILE_RANGE.
 pub const SYNC_FILE_RANGE: OpDef = OpDef {
     always_async: true,
+    waits: Waits::File,
+    starts_slow: true,
     lenient: true,
     ..OpDef::new("SYNC_FILE_RANGE", op::SYNC_FILE_RANGE, prep_sync_range, issue_sync_range)
 };
 /// FALLOCATE.
 pub const FALLOCATE: OpDef = OpDef {
     always_async: true,
+    waits: Waits::File,
     lenient: true,
     hashed: true,
     ..OpDef::new("FALLOCATE", op::FALLOCATE, prep_fallocate, issue_fallocate)
@@ -145,16 +173,19 @@ pub const FALLOCATE: OpDef = OpDef {
 /// FTRUNCATE.
 pub const FTRUNCATE: OpDef = OpDef {
     always_async: true,
+    waits: Waits::File,
     lenient: true,
     hashed: true,
     ..OpDef::new("FTRUNCATE", op::FTRUNCATE, prep_ftruncate, issue_ftruncate)
 };
 /// FADVISE.
-pub const FADVISE: OpDef = OpDef::new("FADVISE", op::FADVISE, prep_fadvise, issue_fadvise);
+pub const FADVISE: OpDef =
+    OpDef { waits: Waits::File, ..OpDef::new("FADVISE", op::FADVISE, prep_fadvise, issue_fadvise) };
 /// MADVISE.
 pub const MADVISE: OpDef = OpDef {
     file: FileUse::Ignored,
     always_async: true,
+    waits: Waits::Memory,
     lenient: true,
     ..OpDef::new("MADVISE", op::MADVISE, prep_madvise, issue_madvise)
 };

@@ -1,7 +1,7 @@
 //! FSETXATTR, SETXATTR, FGETXATTR, GETXATTR. Names, paths and the value to set are copied at prep; a value
 //! that is asked for is written to the program's buffer at completion.
 
-use super::{Ctx, FileUse, Issue, Op, OpDef};
+use super::{Ctx, FileUse, Issue, Op, OpDef, Waits};
 use crate::host::{nr, user};
 use crate::limits::{XATTR_NAME_MAX, XATTR_VALUE_MAX};
 use crate::req::Req;
@@ -69,6 +69,13 @@ fn with_path(sqe: &Sqe, prep: fn(&Sqe) -> Result<Xattr, Errno>) -> Result<Op, Er
     Ok(Op::Xattr(Xattr { path: Some(user::read_cstr(sqe.addr3 as usize)?), ..attribute }))
 }
 
+impl Xattr {
+    /// Its path, in the forms that take one.
+    pub fn path(&self) -> Option<&[u8]> {
+        self.path.as_deref()
+    }
+}
+
 fn prep_fset(sqe: &Sqe) -> Result<Op, Errno> {
     set(sqe).map(Op::Xattr)
 }
@@ -101,11 +108,11 @@ fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
 }
 
 const fn by_file(name: &'static str, code: u8, prep: fn(&Sqe) -> Result<Op, Errno>) -> OpDef {
-    OpDef { always_async: true, ..OpDef::new(name, code, prep, issue) }
+    OpDef { always_async: true, waits: Waits::File, ..OpDef::new(name, code, prep, issue) }
 }
 
 const fn by_path(name: &'static str, code: u8, prep: fn(&Sqe) -> Result<Op, Errno>) -> OpDef {
-    OpDef { file: FileUse::Ignored, ..by_file(name, code, prep) }
+    OpDef { file: FileUse::Ignored, waits: Waits::Path, ..by_file(name, code, prep) }
 }
 
 /// FSETXATTR.

@@ -5,6 +5,7 @@ use super::pending::Pending;
 use super::state::{State, TaskWork};
 use super::Ring;
 use crate::host::poll as epoll;
+use crate::inline::Turn;
 use crate::limits::{EVENTS_BATCH, YIELD_ROUNDS};
 use crate::ops::Op;
 use crate::req::{Req, Via};
@@ -225,6 +226,7 @@ impl Ring {
                 break;
             }
         }
+        st.turn = Turn::default();
         let (staged, from_worker) = st.staged.take();
         let mut cq = self.cq.lock_as(st.holder);
         cq.post_all(&self.mem, staged, from_worker);

@@ -3,8 +3,8 @@
 use super::pending::{Pending, TimerKind};
 use super::state::State;
 use super::Ring;
+use crate::host::poll;
 use crate::host::thread;
-use crate::host::{fd, poll};
 use crate::limits::SHOTS_MAX;
 use crate::ops::{Ctx, FileUse, Issue, Op};
 use crate::req::{FileRef, Key, Req, Via};
@@ -25,12 +25,25 @@ impl Ring {
         self.settle(st, task, req, outcome);
     }
 
-    /// As [`Ring::start`]; the request moves to memory of its own only if it has to wait.
-    pub fn start_here(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, mut req: Req) {
-        match self.begin(st, task, &mut req) {
+    /// As [`Ring::start`]; the request moves to memory of its own only if it has to wait. Whether its path could be
+    /// copied, where that was left for later.
+    pub fn start_here(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, mut req: Req) -> bool {
+        let mut outcome = self.begin(st, task, &mut req);
+        let copied = match outcome {
+            _ if req.op.borrowed().is_none() => Ok(()),
+            // Any error may stand for the path's own, which its copying would have met.
+            Issue::Done(0.., _) => Ok(()),
+            _ => req.op.capture(),
+        };
+        if let Err(e) = copied {
+            req.failed = true;
+            outcome = Issue::err(e);
+        }
+        match outcome {
             Issue::Done(res, flags) => self.end(st, &mut req, res, flags),
             outcome => self.settle(st, task, Box::new(req), outcome),
         }
+        copied.is_ok()
     }
 
     /// Looks its file up and tries.
@@ -42,18 +55,15 @@ impl Ring {
         if let Err(e) = self.resolve_file(st, req) {
             return Issue::err(e);
         }
-        if self.wants_worker(req) {
-            return Issue::Worker;
-        }
-        self.attempt(st, task, req)
+        self.first_attempt(st, task, req)
     }
 
     /// A non-blocking attempt; a multishot request goes on until it has to wait, or to let others have a turn.
     pub fn attempt(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, req: &mut Req) -> Issue {
         req.tried = true;
         for _ in 0..SHOTS_MAX {
-            match (req.def.issue)(req, &mut Ctx { ring: self, st: Some(st), blocking: None, task })
-            {
+            let mut ctx = Ctx { ring: self, st: Some(st), blocking: None, bold: false, task };
+            match (req.def.issue)(req, &mut ctx) {
                 Issue::More(res, flags) => {
                     if let Err(last) = self.post_more(st, req, res, flags) {
                         return last;
@@ -142,27 +152,6 @@ impl Ring {
             };
         }
         Ok(())
-    }
-
-    /// Whether the inline attempt is skipped.
-    fn wants_worker(&self, req: &Req) -> bool {
-        let def = req.def;
-        if def.on_ring || req.multishot {
-            return false;
-        }
-        if def.always_async || req.creds.is_some() {
-            return true;
-        }
-        req.has(sqe::ASYNC) && !self.is_pollable(req)
-    }
-
-    /// A file whose readiness can be waited for: then IOSQE_ASYNC needs no worker.
-    fn is_pollable(&self, req: &Req) -> bool {
-        if matches!(req.file, FileRef::None) {
-            return false;
-        }
-        fd::stat(req.file.raw())
-            .is_ok_and(|s| !s.is_regular() && !s.is_block() && !s.is_memory_device())
     }
 
     /// Makes the request independent of the program's descriptor number.

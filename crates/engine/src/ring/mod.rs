@@ -13,6 +13,7 @@ pub mod enter;
 pub mod finished;
 pub mod futex;
 pub mod inbox;
+mod inline;
 pub mod issue;
 pub mod pending;
 pub mod poll;
@@ -30,6 +31,7 @@ pub mod wait;
 use crate::bias::Biased;
 use crate::engine::Inner;
 use crate::host::{self, fd, fd::OwnedFd};
+use crate::inline::Inline;
 use crate::registered::region::Memory;
 use crate::sqpoll::SqPoll;
 use crate::sync::Lock;
@@ -69,6 +71,8 @@ pub struct Ring {
     pub task: Arc<Task>,
     /// The engine.
     pub engine: Weak<Inner>,
+    /// The engine's.
+    pub inline: Arc<Inline>,
     /// Submits for the program, with SQPOLL.
     pub sqpoll: Lock<Option<Arc<SqPoll>>>,
     /// The engine's duplicate of the ring's eventfd: wakes sleepers, and shows readiness.
@@ -118,8 +122,13 @@ impl Ring {
         efd: OwnedFd,
         state: State,
     ) -> Ring {
-        let lazy_wake = engine.upgrade().is_none_or(|e| e.config.policy.lazy_wake);
-        let favours = engine.upgrade().is_some_and(|e| e.favours());
+        let above = engine.upgrade();
+        let lazy_wake = above.as_ref().is_none_or(|e| e.config.policy.lazy_wake);
+        let favours = above.as_ref().is_some_and(|e| e.favours());
+        let inline = above.map_or_else(
+            || Arc::new(Inline::new(crate::policy::Inline::Never)),
+            |e| e.inline.clone(),
+        );
         let cq = Cq::new(mem.geometry().cq_entries, flags, lazy_wake);
         let enabled = state.enabled;
         Ring {
@@ -130,6 +139,7 @@ impl Ring {
             cq: Biased::new(cq, favours),
             task,
             engine,
+            inline,
             sqpoll: Lock::new(None),
             efd: AtomicI32::new(efd.raw()),
             refs: AtomicU32::new(1),

@@ -120,6 +120,15 @@ pub struct SharedRings {
     sq_entries: AtomicU32,
 }
 
+/// An SQE that asks for nothing but its opcode: no flags of either kind, no ioprio or personality.
+#[derive(Clone, Copy, Debug)]
+pub struct Bare {
+    /// The opcode.
+    pub opcode: u8,
+    /// `IOSQE_*` that do not matter.
+    pub ignored: u8,
+}
+
 impl SharedRings {
     fn holding(mapping: Mapping) -> SharedRings {
         let sq_entries = AtomicU32::new(mapping.geo.sq_entries);
@@ -286,11 +295,11 @@ impl Mapping {
         unsafe { (at as *const Sqe).read_volatile() }
     }
 
-    /// A look at the SQEs at positions `from..to` without copying them: calls `take` for each whose opcode is `opcode`
-    /// and that asks for nothing else (no flags of either kind, ioprio or personality), with its user_data. Returns the position
-    /// of the first that is different, or `to`.
+    /// A look at the SQEs at positions `from..to` without copying them: calls `take` for each that is bare,
+    /// with its user_data. Returns the position of the first that is different, or `to`.
     #[inline]
-    pub fn take_bare(&self, from: u32, to: u32, opcode: u8, mut take: impl FnMut(u64)) -> u32 {
+    pub fn take_bare(&self, from: u32, to: u32, bare: Bare, mut take: impl FnMut(u64)) -> u32 {
+        let (wanted, ignored) = (u32::from(bare.opcode), u32::from(bare.ignored) << 8);
         /// Words of an SQE: opcode, flags and ioprio; op_flags; buffer index and personality.
         const HEAD: usize = 0;
         const OP_FLAGS: usize = 7;
@@ -313,7 +322,8 @@ impl Mapping {
                 let words = sqe as *const u32;
                 let other = words.add(OP_FLAGS).read_volatile()
                     | words.add(PERSONALITY).read_volatile() >> 16;
-                let bare = words.add(HEAD).read_volatile() == opcode as u32 && other == 0;
+                let head = words.add(HEAD).read_volatile() & !ignored;
+                let bare = head == wanted && other == 0;
                 (bare, (sqe as *const u64).add(USER_DATA).read_volatile())
             };
             if !bare {

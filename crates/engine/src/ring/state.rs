@@ -4,6 +4,7 @@ use super::pending::Table;
 use super::staged::Staged;
 use super::standing::Standing;
 use super::timers::Timers;
+use crate::inline::Turn;
 use crate::registered::buffers::Buffers;
 use crate::registered::creds::Personalities;
 use crate::registered::files::Files;
@@ -89,6 +90,8 @@ pub struct State {
     pub region: Option<Arc<Region>>,
     /// Clock of ABS_TIMER waits is BOOTTIME.
     pub boottime: bool,
+    /// What this turn has learnt of its thread's surroundings.
+    pub turn: Turn,
     /// A worker completes a request now and would go on with what follows.
     pub hand: Option<Hand>,
     /// Counters.
@@ -132,6 +135,7 @@ impl State {
             restrictions: Restrictions::default(),
             region: None,
             boottime: false,
+            turn: Turn::default(),
             hand: None,
             counts: Box::new([OpCount::default(); op::COUNT]),
         }

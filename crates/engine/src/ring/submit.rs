@@ -1,10 +1,12 @@
 //! Submission: SQEs are copied out of the shared memory, checked in the kernel's order,
 //! and started, chained or held back. Runs under the state lock.
 
+use super::shared::Bare;
 use super::state::State;
 use super::Ring;
 use crate::ops::net::zerocopy;
 use crate::ops::{table, FileUse, Op, OpDef};
+use crate::policy::Inline as Mode;
 use crate::req::{FileRef, Req, Via};
 use crate::task::Task;
 use crate::Errno;
@@ -50,8 +52,9 @@ impl Ring {
         if !st.is_plain() || self.has(IOPOLL) {
             return 0;
         }
-        let from = st.sq_head;
-        let end = self.mem.take_bare(from, from.wrapping_add(most), op::NOP, |user_data| {
+        let ignored = if self.inline.mode == Mode::Never { 0 } else { sqe::ASYNC };
+        let (from, wanted) = (st.sq_head, Bare { opcode: op::NOP, ignored });
+        let end = self.mem.take_bare(from, from.wrapping_add(most), wanted, |user_data| {
             self.stage(st, Cqe { user_data, res: 0, flags: 0 }, false);
         });
         st.sq_head = end;
@@ -79,7 +82,7 @@ impl Ring {
             self.queue(st, task, Box::new(req));
         } else {
             st.outstanding += 1;
-            self.start_here(st, task, req);
+            return self.start_here(st, task, req) && go_on || self.has(SUBMIT_ALL);
         }
         go_on
     }
@@ -111,6 +114,11 @@ impl Ring {
         }
         req.notification = zerocopy::notification(sqe);
         req.op = (def.prep)(sqe)?;
+        match req.op.borrowed() {
+            // The system calls have a meaning of their own for a null pointer.
+            Some(addr) if addr == 0 || !self.may_borrow(st, req) => req.op.capture()?,
+            _ => {}
+        }
         req.multishot = req.op.is_multishot();
         check_link_timeout(st, def)
     }
@@ -178,6 +186,7 @@ pub(crate) fn new_request(sqe: &Sqe) -> Req {
         woken_by: 0,
         started: false,
         notification: None,
+        pace: None,
         tried: false,
         task: None,
     }

@@ -9,7 +9,7 @@ use super::{reads, Pool, WorkItem};
 use crate::host::thread;
 use crate::host::time::{now_ns, Clock};
 use crate::ops::{Ctx, Issue};
-use crate::req::Req;
+use crate::req::{FileRef, Req};
 use crate::Errno;
 use core::sync::atomic::Ordering::SeqCst;
 use std::sync::Arc;
@@ -105,7 +105,14 @@ impl Worker {
             self.slot.finish();
             return None;
         };
+        let watch = req.pace.map(|cell| (cell, item.ring.inline.watch()));
         let outcome = self.execute(&item, &mut req);
+        if let Some((cell, watch)) = watch {
+            item.ring.inline.ended_in_worker(cell, watch);
+        }
+        if matches!(outcome, Issue::Done(..)) {
+            self.let_go(&item, &mut req);
+        }
         let stopped = self.slot.finish();
         match outcome {
             Issue::Done(res, flags) => self.done(&item, req, res, flags),
@@ -121,6 +128,15 @@ impl Worker {
                 None
             }
             _ => self.done(&item, req, Errno::CANCELED.res(), 0),
+        }
+    }
+
+    /// To close the duplicate of a remote file asks its server, so it is done here and under no lock.
+    fn let_go(&self, item: &Arc<WorkItem>, req: &mut Req) {
+        if item.ring.inline.closing_waits(&req.file) {
+            self.block();
+            req.file = FileRef::None;
+            self.back_from_call();
         }
     }
 
@@ -142,7 +158,8 @@ impl Worker {
         }
         if manner == Manner::TryFirst {
             req.tried = true;
-            let mut ctx = Ctx { ring: &item.ring, st: None, blocking: None, task: &item.task };
+            let mut ctx =
+                Ctx { ring: &item.ring, st: None, blocking: None, bold: false, task: &item.task };
             match (req.def.issue)(req, &mut ctx) {
                 Issue::Worker => manner = manner::of(item, req),
                 outcome => return outcome,
@@ -177,8 +194,13 @@ impl Worker {
     fn issue(&self, item: &Arc<WorkItem>, req: &mut Req) -> Issue {
         let stop = &self.slot.stop;
         loop {
-            let mut ctx =
-                Ctx { ring: &item.ring, st: None, blocking: Some(stop), task: &item.task };
+            let mut ctx = Ctx {
+                ring: &item.ring,
+                st: None,
+                blocking: Some(stop),
+                bold: false,
+                task: &item.task,
+            };
             match (req.def.issue)(req, &mut ctx) {
                 // Interrupted for an item that was finished before the signal came.
                 Issue::Done(res, _) if res == Errno::INTR.res() && !self.slot.is_stopped() => {}

@@ -1,0 +1,114 @@
+//! Where a request's first attempt is made: in the submitting call, or in a worker. See [`crate::inline`].
+
+use super::state::State;
+use super::Ring;
+use crate::host::fd;
+use crate::inline::history::Cell;
+use crate::limits::INLINE_BYTES_MAX;
+use crate::ops::{Ctx, Issue, Waits};
+use crate::policy::Inline as Mode;
+use crate::req::{FileRef, Req};
+use crate::task::Task;
+use anyring_uapi::sqe;
+use std::sync::Arc;
+
+impl Ring {
+    /// The first attempt of a request whose file is known.
+    pub fn first_attempt(
+        self: &Arc<Ring>,
+        st: &mut State,
+        task: &Arc<Task>,
+        req: &mut Req,
+    ) -> Issue {
+        if req.def.on_ring || req.multishot {
+            return self.attempt(st, task, req);
+        }
+        if req.creds.is_some() {
+            return Issue::Worker;
+        }
+        if self.inline.mode == Mode::Never {
+            let to_worker = req.def.always_async || (req.has(sqe::ASYNC) && !is_pollable(req));
+            let closes = req.def.waits == Waits::Close;
+            return if to_worker && !closes { Issue::Worker } else { self.attempt(st, task, req) };
+        }
+        if req.def.waits == Waits::Close && closes_at_once(st, req) {
+            return self.attempt(st, task, req);
+        }
+        match req.def.waits {
+            // It has a form that does not wait: what the file or the device makes of it is another matter.
+            Waits::Unknown | Waits::File if !req.def.always_async => {
+                let long = req.has(sqe::ASYNC) && req.op.bytes() > INLINE_BYTES_MAX;
+                if long && !is_pollable(req) {
+                    return Issue::Worker;
+                }
+                match self.attempt(st, task, req) {
+                    Issue::Worker if req.def.waits == Waits::File => {
+                        self.bold_attempt(st, task, req)
+                    }
+                    first => first,
+                }
+            }
+            Waits::Unknown => Issue::Worker,
+            _ => self.bold_attempt(st, task, req),
+        }
+    }
+
+    /// The blocking form in the submitting call, if it is not expected to wait; else the other form, if it has one.
+    fn bold_attempt(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, req: &mut Req) -> Issue {
+        let Some(cell) = self.admit(st, req) else {
+            let opens = req.def.waits == Waits::Path && !req.def.always_async;
+            return if opens { self.attempt(st, task, req) } else { Issue::Worker };
+        };
+        if !self.inline.pays(cell) {
+            req.pace = Some(cell);
+            return Issue::Worker;
+        }
+        let watch = self.inline.watch_inline(&st.turn);
+        let mut ctx = Ctx { ring: self, st: Some(st), blocking: None, bold: true, task };
+        let outcome = (req.def.issue)(req, &mut ctx);
+        self.inline.ended_inline(&mut st.turn, cell, watch);
+        outcome
+    }
+
+    fn admit(&self, st: &mut State, req: &Req) -> Option<Cell> {
+        self.freshen(st);
+        self.inline.admit(&mut st.turn, req)
+    }
+
+    fn freshen(&self, st: &mut State) {
+        if st.turn.is_fresh() {
+            return;
+        }
+        if let Some(engine) = self.engine.upgrade() {
+            self.inline.freshen(&engine.fds, &mut st.turn);
+        }
+    }
+
+    /// Whether a request that is alone may leave its path in the program's memory until it has been tried.
+    pub fn may_borrow(&self, st: &mut State, req: &Req) -> bool {
+        const COMPANY: u8 = sqe::IO_LINK | sqe::IO_HARDLINK | sqe::IO_DRAIN;
+        if self.inline.mode == Mode::Never || req.flags & COMPANY != 0 || req.creds.is_some() {
+            return false;
+        }
+        if !st.chain.is_empty() || st.drain_next || !st.drain.is_empty() {
+            return false;
+        }
+        self.freshen(st);
+        st.turn.any_path_is_local()
+    }
+}
+
+/// What needs no look at the mounts: a slot of the file table, and what is on no disk. If there has been a look anyway,
+/// it serves for all.
+fn closes_at_once(st: &State, req: &Req) -> bool {
+    req.op.closes_slot() || !(st.turn.is_fresh() || fd::mount_of(req.fd).is_ok_and(|at| at.on_disk))
+}
+
+/// A file whose readiness can be waited for: then IOSQE_ASYNC needs no worker.
+fn is_pollable(req: &Req) -> bool {
+    if matches!(req.file, FileRef::None) {
+        return false;
+    }
+    fd::stat(req.file.raw())
+        .is_ok_and(|s| !s.is_regular() && !s.is_block() && !s.is_memory_device())
+}
