@@ -52,6 +52,9 @@ pub fn bench(request: &Bench) -> Result<(), Failure> {
     }
     let machine = Machine::read(&request.dir);
     println!("{}", machine.line());
+    if let Some(warning) = machine.warning() {
+        println!("{warning}");
+    }
     stop::install();
     let mut outcomes = Vec::new();
     let result = run_all(request, &mut outcomes);

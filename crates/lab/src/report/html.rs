@@ -63,6 +63,9 @@ fn machine(out: &mut String, machine: &Machine) {
         let _ = write!(out, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
     }
     *out += "</dl>";
+    if let Some(warning) = machine.warning() {
+        let _ = write!(out, "<p class=\"worse\">{}.</p>", escape(&warning));
+    }
 }
 
 /// All comparisons on the same axis, an experiment a card.
