@@ -26,6 +26,8 @@ pub enum Via {
     Polled,
     /// In a worker.
     Worker,
+    /// By kernel AIO.
+    Aio,
 }
 
 /// The file of a request.

@@ -83,7 +83,7 @@ impl Ring {
             (op::TIMEOUT, _) => Kind::Timeout,
             _ => Kind::Normal,
         };
-        let from_worker = req.via != Via::Inline;
+        let from_worker = !matches!(req.via, Via::Inline | Via::Aio);
         if let Some(usage) = req.notification {
             // The cancelled rest of a chain does not announce what follows.
             let more = if req.started { cqe::F_MORE } else { 0 };
@@ -134,6 +134,7 @@ impl Ring {
             Via::Inline => count.inline += 1,
             Via::Polled => count.polled += 1,
             Via::Worker => count.worker += 1,
+            Via::Aio => count.aio += 1,
         }
         st.outstanding = st.outstanding.saturating_sub(1);
         if !st.drain.is_empty() {
@@ -208,6 +209,7 @@ impl Ring {
             if !self.defers() {
                 self.run_task_work(st, None);
             }
+            self.submit_aio(st);
             if !st.timers.counted.is_empty() {
                 self.complete_counted(st);
             }
