@@ -5,11 +5,12 @@ use super::Ring;
 use crate::host::fd;
 use crate::inline::history::Cell;
 use crate::limits::INLINE_BYTES_MAX;
-use crate::ops::{Ctx, Issue, Waits};
+use crate::ops::{rw, Ctx, Issue, Waits};
 use crate::policy::Inline as Mode;
 use crate::req::{FileRef, Req};
 use crate::task::Task;
-use anyring_uapi::sqe;
+use anyring_uapi::setup::IOPOLL;
+use anyring_uapi::{op, sqe, Cqe, Sqe};
 use std::sync::Arc;
 
 impl Ring {
@@ -82,6 +83,23 @@ impl Ring {
         if let Some(engine) = self.engine.upgrade() {
             self.inline.freshen(&engine.fds, &mut st.turn);
         }
+    }
+
+    /// A read that asks for nothing else and is over with one system call. If it is not, nothing has happened that
+    /// the usual way does not do again.
+    pub fn read_at_once(&self, st: &mut State, sqe: &Sqe) -> bool {
+        let bare = sqe.flags & !sqe::ASYNC == 0 && sqe.personality == 0 && sqe.ioprio == 0;
+        if !bare || !st.is_plain() || self.has(IOPOLL) || self.inline.mode == Mode::Never {
+            return false;
+        }
+        let Some(res) = rw::read_at_once(sqe) else { return false };
+        st.turn.interrupt();
+        let count = &mut st.counts[op::READ as usize];
+        count.submitted += 1;
+        count.inline += 1;
+        count.posted += 1;
+        self.stage(st, Cqe { user_data: sqe.user_data, res, flags: 0 }, false);
+        true
     }
 
     /// Whether a request that is alone may leave its path in the program's memory until it has been tried.

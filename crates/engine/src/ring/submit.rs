@@ -34,6 +34,9 @@ impl Ring {
             }
             let sqe = self.mem.sqe(index);
             submitted += 1;
+            if sqe.opcode == op::READ && self.read_at_once(st, &sqe) {
+                continue;
+            }
             if !self.submit_one(st, task, &sqe) {
                 break;
             }
