@@ -29,7 +29,7 @@ fn caller() -> Caller {
 
 fn engine(policy: &str) -> Arc<Engine> {
     let fds = FdLayout { ring_base: 600, ring_end: 800, private_min: 800 };
-    let policy = Policy::parse(policy.as_bytes()).expect("a policy");
+    let policy = Policy::parse(format!("inline=never,{policy}").as_bytes()).expect("a policy");
     let config = Config { fds, policy, raw_threads: false, interrupt_signal: 0 };
     Arc::new(Engine::new(config))
 }
