@@ -133,6 +133,12 @@ impl Req {
     pub fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
+    /// Whether the program is to take its completion for a worker's: it was one's, or the kernel always makes it one's.
+    pub fn is_from_worker(&self) -> bool {
+        let belongs = self.has(sqe::ASYNC) || self.def.always_async || self.op.creates();
+        let inline = self.def.on_ring || self.multishot || self.early.is_some() || !belongs;
+        self.via != Via::Inline || !inline
+    }
     /// LINK or HARDLINK.
     #[inline]
     pub fn links(&self) -> bool {

@@ -57,9 +57,15 @@ impl Ring {
         }
         let ignored = if self.inline.mode == Mode::Never { 0 } else { sqe::ASYNC };
         let (from, wanted) = (st.sq_head, Bare { opcode: op::NOP, ignored });
-        let end = self.mem.take_bare(from, from.wrapping_add(most), wanted, |user_data| {
-            self.stage(st, Cqe { user_data, res: 0, flags: 0 }, false);
-        });
+        let end =
+            self.mem.take_bare(from, from.wrapping_add(most), wanted, |user_data, offloaded| {
+                let cqe = Cqe { user_data, res: 0, flags: 0 };
+                if offloaded {
+                    self.post_as_worker(st, cqe);
+                } else {
+                    self.stage(st, cqe, false);
+                }
+            });
         st.sq_head = end;
         let taken = end.wrapping_sub(from);
         let count = &mut st.counts[op::NOP as usize];
