@@ -4,6 +4,7 @@
 use crate::error::{Error, Result};
 use crate::ring::{Backend, Kernel, Ring, User, MODERN};
 use crate::usage::Usage;
+use anyring_engine::aio::model::{Device, Model};
 use hdrhistogram::Histogram;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -208,6 +209,31 @@ impl Plan {
             Ok(user) => self.ring(name, Kind::User, policy, Arc::new(user), work),
             Err(error) => self.skip(name, error.to_string()),
         }
+    }
+
+    /// Adds an arm of the engine on a model of a device, which starts anew with each run's seed.
+    pub fn model(
+        &mut self,
+        name: &str,
+        policy: &str,
+        device: Device,
+        mut work: impl FnMut(&Arc<dyn Backend>, &Model, &Turn) -> Result<Sample> + Send + 'static,
+    ) {
+        if let Err(error) = User::new(policy) {
+            return self.skip(name, error.to_string());
+        }
+        let with = policy.to_owned();
+        let work: Work = Box::new(move |turn| {
+            let model = Arc::new(Model::new(device, turn.seed));
+            let user: Arc<dyn Backend> = Arc::new(User::with_model(&with, model.clone())?);
+            let mut sample = work(&user, &model, turn)?;
+            let counts = model.counts();
+            let per_op = |n: u64| n as f64 / sample.ops.max(1) as f64;
+            sample.extra.push(("sleeps_per_op", per_op(counts.sleeps)));
+            sample.extra.push(("submit_calls_per_op", per_op(counts.calls)));
+            Ok(sample)
+        });
+        self.add(Arm { name: name.into(), kind: Kind::User, policy: policy.into(), work });
     }
 
     /// Adds an arm of the kernel's io_uring, if it works here.

@@ -5,6 +5,7 @@ use crate::scenario::Scenario;
 mod async_waits;
 mod cancels;
 mod direct;
+mod direct_more;
 mod drain;
 mod eventfds;
 mod fd_ops;
@@ -58,6 +59,7 @@ const TOPICS: &[&[Scenario]] = &[
     splice::SCENARIOS,
     sqpoll::SCENARIOS,
     direct::SCENARIOS,
+    direct_more::SCENARIOS,
     workers::SCENARIOS,
     fd_ops::SCENARIOS,
     regions::SCENARIOS,

@@ -172,6 +172,8 @@ pub enum Issue {
     Yield(u32),
     /// Issue again in a worker.
     Worker,
+    /// A transfer for kernel AIO.
+    Aio,
     /// A poll request: wait for its events.
     ArmPoll,
     /// A timer: wait.

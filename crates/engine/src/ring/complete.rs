@@ -137,6 +137,7 @@ impl Ring {
             Via::Inline => count.inline += 1,
             Via::Polled => count.polled += 1,
             Via::Worker => count.worker += 1,
+            Via::Aio => count.aio += 1,
         }
         st.outstanding = st.outstanding.saturating_sub(1);
         if !st.drain.is_empty() {
@@ -212,6 +213,7 @@ impl Ring {
             if !self.defers() {
                 self.run_task_work(st, None);
             }
+            self.submit_aio(st);
             if !st.timers.counted.is_empty() {
                 self.complete_counted(st);
             }

@@ -46,6 +46,9 @@ impl Ring {
         if st.closed {
             return Err(Errno::BADF);
         }
+        if st.aio.note_user(caller.tid) {
+            self.end_naps();
+        }
         if self.has(SQPOLL) {
             let _visit = self.visit(engine, caller);
             drop(st);
@@ -61,7 +64,7 @@ impl Ring {
         st.holder = 0;
         let submitted = submitted?;
         let waits = e.flags & GETEVENTS != 0 && submitted == e.to_submit;
-        let over = if waits { self.is_satisfied(&st, caller, e, end) } else { !self.has_armed() };
+        let over = if waits { self.is_satisfied(&st, caller, e, end) } else { !self.has_waiting() };
         if over {
             return Ok(submitted);
         }
@@ -108,7 +111,7 @@ impl Ring {
         e.flags == GETEVENTS
             && e.arg == 0
             && !self.has(IOPOLL)
-            && !self.has_armed()
+            && !self.has_waiting()
             && !end.backlog
             && !self.has_task_work()
             && (!self.has(DEFER_TASKRUN) || st.owner == Some(caller.tid))
@@ -159,7 +162,8 @@ impl Ring {
 
     /// Reads the signal mask and the times.
     fn parse_wait(&self, caller: &Caller, e: &Enter) -> Result<Wait, Errno> {
-        let mut wait = Wait { min: e.min_complete, mask: caller.mask, ..Wait::default() };
+        let mut wait =
+            Wait { min: e.min_complete, mask: caller.mask, tid: caller.tid, ..Wait::default() };
         if e.flags & EXT_ARG == 0 {
             if e.arg != 0 {
                 wait.mask_at = Some((e.arg, e.argsz));

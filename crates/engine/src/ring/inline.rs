@@ -27,6 +27,9 @@ impl Ring {
         if req.creds.is_some() {
             return Issue::Worker;
         }
+        if self.is_for_aio(st, req) {
+            return self.attempt(st, task, req);
+        }
         if self.inline.mode == Mode::Never {
             let to_worker = req.def.always_async || (req.has(sqe::ASYNC) && !is_pollable(req));
             let closes = req.def.waits == Waits::Close;

@@ -55,6 +55,7 @@ impl Ring {
         if let Err(e) = self.resolve_file(st, req) {
             return Issue::err(e);
         }
+        self.submit_before(st, req);
         self.first_attempt(st, task, req)
     }
 
@@ -117,6 +118,7 @@ impl Ring {
                 self.complete(st, req, Errno::INVAL.res(), 0)
             }
             Issue::Worker => self.send_to_worker(st, task, req),
+            Issue::Aio => self.send_to_aio(st, task, req),
             Issue::ArmPoll => self.arm_poll_request(st, req),
             Issue::ArmFutex => self.arm_futex(st, task, req),
             Issue::ArmTimer => self.arm_timer(st, req, TimerKind::Timeout),

@@ -4,6 +4,7 @@ use super::pending::Table;
 use super::staged::Staged;
 use super::standing::Standing;
 use super::timers::Timers;
+use crate::aio::Aio;
 use crate::inline::Turn;
 use crate::registered::buffers::Buffers;
 use crate::registered::creds::Personalities;
@@ -78,6 +79,8 @@ pub struct State {
     pub staged: Staged,
     /// A multishot poll was armed in this call: look at its file before returning.
     pub fresh_multishot: bool,
+    /// Direct transfers in kernel AIO.
+    pub aio: Aio,
     /// Registered files.
     pub files: Files,
     /// Registered buffers.
@@ -130,6 +133,7 @@ impl State {
             tw: VecDeque::new(),
             staged: Staged::default(),
             fresh_multishot: false,
+            aio: Aio::new(false),
             files: Files::default(),
             buffers: Buffers::default(),
             groups: Groups::default(),

@@ -41,6 +41,8 @@ impl Ring {
                 break;
             }
         }
+        // With SQPOLL the program may close a file once it sees that its request was taken.
+        self.submit_aio(st);
         self.mem.set_sq_head(st.sq_head);
         if !st.chain.is_empty() {
             self.close_chain(st, task);

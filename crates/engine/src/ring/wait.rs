@@ -10,13 +10,15 @@ use crate::host::time::{now_ns, Clock};
 use crate::host::user;
 use crate::limits::EVENTS_BATCH;
 use crate::Errno;
-use anyring_uapi::setup::IOPOLL;
+use anyring_uapi::setup::{IOPOLL, SQPOLL};
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
 
 /// What a thread waits for. Times are monotonic nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wait {
+    /// Who waits.
+    pub tid: i32,
     /// CQEs.
     pub min: u32,
     /// Give up with ETIME then.
@@ -54,10 +56,17 @@ impl Ring {
         if min > 0 {
             self.come_back();
         }
-        self.owner_turn(batch);
         if self.has(IOPOLL) && self.has_ready() {
             // A polled wait reports what is there.
+            self.owner_turn(batch, 0);
             return Ok(());
+        }
+        self.owner_turn(batch, self.reap_limit(min, batch));
+        if self.has(IOPOLL) && !self.has(SQPOLL) && min > 0 {
+            self.poll_for(min);
+            if self.has_ready() || !self.expects_any() {
+                return Ok(());
+            }
         }
         if self.cq.lock().tail().wrapping_sub(self.mem.cq_head()) >= min {
             return Ok(());
@@ -69,16 +78,14 @@ impl Ring {
                 Look::Enough => break Ok(()),
                 Look::Sleep(target) if !self.may_sleep(target) => {
                     self.cq.lock().remove_sleeper(target);
-                    self.owner_turn(batch);
+                    self.owner_turn(batch, self.reap_limit(min, batch));
                 }
                 Look::Sleep(target) => {
-                    let slept = mask_of(wait)
-                        .and_then(|mask| self.sleep(&Wait { mask, ..*wait }, any, batch));
+                    let slept = self.sleep_or_nap(wait, any, batch, target);
                     self.deferred.lazy.awake();
-                    self.cq.lock().remove_sleeper(target);
                     if self.defers() && !matches!(slept, Ok(Some(()))) {
                         // Less than was wanted may be there, and counts now.
-                        self.owner_turn(batch);
+                        self.owner_turn(batch, self.reap_limit(min, batch));
                     }
                     match slept {
                         Ok(Some(())) => {}
@@ -99,15 +106,35 @@ impl Ring {
     }
 
     /// What the waiting thread does before it sleeps: ready files, task work, the backlog.
-    fn owner_turn(self: &Arc<Ring>, batch: usize) {
+    /// At most `reap` completions of kernel AIO are landed.
+    fn owner_turn(self: &Arc<Ring>, batch: usize, reap: usize) {
         let mut st = self.state.lock();
         self.mem.clear_sq_flags(anyring_uapi::setup::SQ_TASKRUN);
+        if self.has_flying() {
+            self.reap_aio(&mut st, reap);
+        }
         if self.has_armed() {
             self.poll_now(&mut st, batch);
         }
         self.run_task_work(&mut st, self.defers().then_some(batch));
         self.cq.lock().flush_backlog(&self.mem);
         self.finish_turn(&mut st);
+    }
+
+    /// Whether any request is under way: a polled wait without one is over.
+    fn expects_any(&self) -> bool {
+        self.has_waiting() || self.has_task_work() || !self.state.lock().pending.is_empty()
+    }
+
+    /// Completions that a turn lands: a polled wait takes no more than it asked for.
+    fn reap_limit(&self, min: u32, batch: usize) -> usize {
+        if self.has(IOPOLL) && min > 0 {
+            min as usize
+        } else if self.defers() {
+            batch
+        } else {
+            usize::MAX
+        }
     }
 
     /// Whether there is nothing left to do before the sleep; if so, workers know what it is for.
@@ -146,13 +173,44 @@ impl Ring {
         Look::Sleep(target)
     }
 
-    /// One sleep. `Ok(None)` if the time was up.
-    fn sleep(self: &Arc<Ring>, wait: &Wait, any: bool, batch: usize) -> Result<Option<()>, Errno> {
+    /// One sleep, wherever this thread hears of what it waits for; it is no sleeper any more afterwards. `Ok(None)` if the time
+    /// was up.
+    fn sleep_or_nap(
+        self: &Arc<Ring>,
+        wait: &Wait,
+        any: bool,
+        batch: usize,
+        target: u32,
+    ) -> Result<Option<()>, Errno> {
         let until = match (wait.min_wait_until, any) {
             // A timeout shorter than the minimum wait does not cut that short.
             (Some(min), false) => Some(min),
             _ => wait.deadline,
         };
+        let mask = match mask_of(wait) {
+            Ok(mask) => mask,
+            Err(e) => {
+                self.cq.lock().remove_sleeper(target);
+                return Err(e);
+            }
+        };
+        let wait = Wait { mask, ..*wait };
+        if let Some(nap) = self.plan_nap(target) {
+            self.come_back();
+            return self.nap(&nap, &wait, until, target);
+        }
+        let slept = self.sleep(&wait, until, batch);
+        self.cq.lock().remove_sleeper(target);
+        slept
+    }
+
+    /// One sleep in the ring's epoll.
+    fn sleep(
+        self: &Arc<Ring>,
+        wait: &Wait,
+        until: Option<u64>,
+        batch: usize,
+    ) -> Result<Option<()>, Errno> {
         let timeout = match until {
             None => None,
             Some(at) => {
@@ -163,7 +221,7 @@ impl Ring {
         self.come_back();
         let mut events = [Event::default(); 64];
         let limit = if self.defers() { batch.min(events.len()) } else { events.len() };
-        let n = epoll::wait(self.epfd()?, &mut events[..limit], timeout, wait.mask)?;
+        let n = epoll::wait(self.epfd_with_aio()?, &mut events[..limit], timeout, wait.mask)?;
         if n == 0 {
             return Ok(None);
         }

@@ -76,6 +76,11 @@ impl Ring {
         unsafe { AtomicU32::from_ptr(self.base.add(offset as usize).cast()) }
     }
 
+    /// Its descriptor.
+    pub fn fd(&self) -> i32 {
+        self.fd
+    }
+
     /// Places for SQEs.
     #[inline]
     pub fn room(&self) -> u32 {
