@@ -9,7 +9,7 @@ use crate::host::aio::{self, Iocb};
 use crate::host::rw::Iovec;
 use crate::host::{self, fd, nr, poll, user};
 use crate::inline::buffered;
-use crate::limits::{IOV_MAX, RW_BYTES_MAX};
+use crate::limits::{INLINE_BYTES_MAX, IOV_MAX, RW_BYTES_MAX};
 use crate::policy::Inline as Mode;
 use crate::registered::buffers::FixedBuffer;
 use crate::registered::groups::Take;
@@ -268,6 +268,28 @@ pub fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     }
 }
 
+/// A cached read by offset that has all its bytes, straight from its SQE; `None` for any other.
+#[inline]
+pub fn read_at_once(sqe: &Sqe) -> Option<i32> {
+    let len = sqe.len as usize;
+    let plain = sqe.op_flags == 0 && sqe.pad2 == 0 && (sqe.off as i64) >= 0 && sqe.fd >= 0;
+    if !plain || len == 0 || len > INLINE_BYTES_MAX || !buffered::is_known(sqe.fd) {
+        return None;
+    }
+    let iov = Iovec { base: sqe.addr as usize, len };
+    let (fd, vec) = (sqe.fd as usize, &raw const iov as usize);
+    let args = [fd, vec, 1, sqe.off as usize, 0, RWF_NOWAIT as usize];
+    // SAFETY: the vector is a local; what it points to is the program's, which the kernel checks.
+    match unsafe { host::syscall(nr::__NR_preadv2, args) } {
+        Ok(n) if n == len || n == 0 => Some(n as i32),
+        Ok(_) => None,
+        Err(_) => {
+            buffered::forget(sqe.fd);
+            None
+        }
+    }
+}
+
 /// The most frequent case in one system call: a cached read that has all its bytes. `None` for any other, and for every
 /// error: which one it is depends on what is looked at first.
 fn quick(req: &mut Req, ctx: &mut Ctx<'_>) -> Option<Issue> {
@@ -522,7 +544,7 @@ fn inline(req: &mut Req, ctx: &mut Ctx<'_>, chosen: Option<Iovec>, status: u32) 
     let at_offset = matches!(&req.op, Op::Rw(rw) if rw.offset >= 0);
     match transfer(req, ctx, chosen, RWF_NOWAIT) {
         Ok(n) => {
-            if status & nr::O_DIRECT == 0 {
+            if at_offset && status & nr::O_DIRECT == 0 {
                 buffered::learn(req.file.raw());
             }
             after_partial(req, ctx, chosen, n)

@@ -60,6 +60,7 @@ impl Ring {
 
     /// A non-blocking attempt; a multishot request goes on until it has to wait, or to let others have a turn.
     pub fn attempt(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, req: &mut Req) -> Issue {
+        st.turn.interrupt();
         req.tried = true;
         for _ in 0..SHOTS_MAX {
             let mut ctx = Ctx { ring: self, st: Some(st), blocking: None, bold: false, task };

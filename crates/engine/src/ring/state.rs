@@ -14,7 +14,7 @@ use crate::registered::region::Region;
 use crate::registered::restrictions::Restrictions;
 use crate::req::Req;
 use crate::wq::{Hand, Quiet, Spare};
-use anyring_uapi::op;
+use anyring_uapi::{op, Cqe};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -25,6 +25,8 @@ pub enum TaskWork {
     Start(Box<Req>),
     /// Complete the rest of a chain as cancelled; `silent` if the failed member had CQE_SKIP_SUCCESS.
     FailChain(Box<Req>, bool),
+    /// Post the CQE of a request that is over.
+    Post(Cqe),
     /// Complete a request that finished elsewhere: result and CQE flags.
     Complete(Box<Req>, i32, u32),
 }
