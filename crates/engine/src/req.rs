@@ -39,6 +39,8 @@ pub enum FileRef {
     Plain(i32),
     /// A duplicate that keeps the open file for a request that waits.
     Owned(OwnedFd),
+    /// A duplicate that several waiting requests share.
+    Shared(Arc<OwnedFd>),
     /// A registered file.
     Fixed(Arc<FixedFile>),
 }
@@ -51,6 +53,7 @@ impl FileRef {
             FileRef::None => -1,
             FileRef::Plain(fd) => *fd,
             FileRef::Owned(fd) => fd.raw(),
+            FileRef::Shared(fd) => fd.raw(),
             FileRef::Fixed(file) => file.fd.raw(),
         }
     }

@@ -302,6 +302,9 @@ impl Ring {
         let Some(Pending::Poll(mut arm)) = st.pending.take(key) else { return None };
         match self.existing_epfd() {
             Some(ep) if arm.standing.is_some() => self.leave_standing(st, &mut arm, ep),
+            _ if arm.crowd.is_some() => {
+                arm.crowd.into_iter().for_each(|id| self.leave_crowd(st, id))
+            }
             Some(ep) => drop(epoll::remove(ep, arm.fd())),
             None => {}
         }

@@ -21,6 +21,11 @@ impl Ring {
         task: &Arc<Task>,
         req: &mut Req,
     ) -> Issue {
+        if req.multishot && req.has(sqe::ASYNC) && is_pollable(req) {
+            // It waits before its first attempt, as it does in one of the kernel's workers.
+            st.fresh_multishot |= !self.defers();
+            return Issue::Poll(crate::host::poll::IN);
+        }
         if req.def.on_ring || req.multishot {
             return self.attempt(st, task, req);
         }

@@ -1,11 +1,13 @@
 //! What a ring's lock guards: the submission side, the requests that wait, the registered resources.
 
+use super::crowd::Crowds;
 use super::pending::Table;
 use super::staged::Staged;
 use super::standing::Standing;
 use super::timers::Timers;
 use crate::aio::Aio;
 use crate::inline::Turn;
+use crate::ops::net::leftover::Leftover;
 use crate::registered::buffers::Buffers;
 use crate::registered::creds::Personalities;
 use crate::registered::files::Files;
@@ -71,6 +73,8 @@ pub struct State {
     pub pending: Table,
     /// Files that stay registered.
     pub standing: Standing,
+    /// Requests that wait for the same file.
+    pub crowds: Crowds,
     /// Deadlines of the timers among them.
     pub timers: Timers,
     /// See [`TaskWork`].
@@ -87,6 +91,8 @@ pub struct State {
     pub buffers: Buffers,
     /// Provided buffers.
     pub groups: Groups,
+    /// Whether sockets are asked what is left in them.
+    pub leftover: Leftover,
     /// Registered credentials.
     pub personalities: Personalities,
     /// Restrictions in force.
@@ -118,7 +124,7 @@ impl State {
     }
 
     /// A fresh ring's.
-    pub fn new(enabled: bool, owner: Option<i32>) -> State {
+    pub fn new(enabled: bool, owner: Option<i32>, leftover: Leftover) -> State {
         State {
             holder: 0,
             enabled,
@@ -133,6 +139,7 @@ impl State {
             count_base: 0,
             pending: Table::default(),
             standing: Standing::default(),
+            crowds: Crowds::default(),
             timers: Timers::default(),
             tw: VecDeque::new(),
             staged: Staged::default(),
@@ -141,6 +148,7 @@ impl State {
             files: Files::default(),
             buffers: Buffers::default(),
             groups: Groups::default(),
+            leftover,
             personalities: Personalities::default(),
             restrictions: Restrictions::default(),
             region: None,
