@@ -66,7 +66,13 @@ const TAIL: &str = "
   it gets -EEXIST.
 - Registered buffers are not pinned and not charged to RLIMIT_MEMLOCK. A buffer that was unmapped
   gives -EFAULT from the request that uses it. File-backed memory can be registered.
-- With IOPOLL the completions are reaped in enter as the ABI says, but no device is polled.
+- O_DIRECT transfers at an offset go through kernel AIO. Without it (a sandbox that refuses io_setup, fs.aio-max-nr used
+  up) they go to workers, and the statistics count them as `aio_refused`. Like the kernel's, they cannot be cancelled once
+  they have been handed over. One that would have to wait when it is handed over goes to a worker; if the program has closed
+  its file by the time that turns out, it ends with -EAGAIN.
+- With IOPOLL the completions of O_DIRECT transfers are taken from the memory that kernel AIO shares with the process,
+  without a system call each; the device itself still interrupts. So polled transfers work on disks for which Linux answers
+  -EOPNOTSUPP. A wait in which nothing ends for 100 us goes on asleep.
 - Completions of requests that waited are posted by a thread that waits in enter, or else by a
   background thread; the kernel posts them when the submitting thread next enters the kernel for
   whatever reason. Several events of a multishot poll that come before anybody looked are one.

@@ -1,5 +1,8 @@
 //! The process-wide part: rings by descriptor, tasks by thread, threads, counters.
 
+use crate::aio::model::Model;
+use crate::aio::pool::Contexts;
+use crate::aio::queue::Queue;
 use crate::fds::Fds;
 use crate::futex::Futexes;
 use crate::host::guard::Guards;
@@ -38,6 +41,12 @@ pub struct Inner {
     tasks: Lock<BTreeMap<i32, Arc<Task>>>,
     /// Rings to look after when the program waits elsewhere: watched ones, and those with TASKRUN_FLAG.
     pub watched: AtomicU32,
+    /// Kernel AIO contexts of closed rings.
+    pub aio_contexts: Contexts,
+    /// Direct transfers that kernel AIO did not take.
+    pub aio_refused: AtomicU64,
+    /// Stands in for kernel AIO.
+    pub model: Option<Arc<Model>>,
     next_id: AtomicU64,
     workers: AtomicU32,
     workers_max: AtomicU32,
@@ -69,6 +78,9 @@ impl Inner {
             rings: Lock::new(BTreeMap::new()),
             tasks: Lock::new(BTreeMap::new()),
             watched: AtomicU32::new(0),
+            aio_contexts: Contexts::default(),
+            aio_refused: AtomicU64::new(0),
+            model: None,
             next_id: AtomicU64::new(1),
             workers: AtomicU32::new(0),
             workers_max: AtomicU32::new(0),
@@ -80,6 +92,20 @@ impl Inner {
                 wq: Counts::default(),
                 ops: Box::new([OpCount::default(); op::COUNT]),
             }),
+        }
+    }
+
+    /// With a model in the place of kernel AIO.
+    pub fn with_model(self, model: Arc<Model>) -> Inner {
+        Inner { model: Some(model), ..self }
+    }
+
+    /// Where a ring's direct transfers go.
+    pub fn aio_queue(&self, slots: u32) -> Result<Arc<Queue>, Errno> {
+        match &self.model {
+            Some(model) if model.refuses() => Err(Errno::NOSYS),
+            Some(model) => Ok(Arc::new(Queue::Model(model.clone()))),
+            None => self.aio_contexts.get(&self.fds, slots),
         }
     }
 
@@ -221,7 +247,8 @@ impl Inner {
         }
         let mut st = ring.state.lock();
         ring.cancel_everything(&mut st);
-        let held = (core::mem::take(&mut st.files), core::mem::take(&mut st.buffers));
+        let flying = ring.abandon_aio(&mut st);
+        let held = (flying, core::mem::take(&mut st.files), core::mem::take(&mut st.buffers));
         let mut retired = self.retired.lock();
         for (sum, one) in retired.ops.iter_mut().zip(st.counts.iter()) {
             add(sum, one);
@@ -311,6 +338,7 @@ impl Inner {
         let mut sums = [OpCount::default(); op::COUNT];
         let mut stats = Stats {
             workers_max: self.workers_max.load(Ordering::Relaxed) as u64,
+            aio_refused: self.aio_refused.load(Ordering::Relaxed),
             ..Stats::default()
         };
         let mut seen = Vec::new();

@@ -4,6 +4,7 @@
 //! door needs to keep a ring's file descriptor alive: map, duplicate, close.
 //! The engine knows nothing of seccomp, preloading or the command line.
 
+pub mod aio;
 pub mod bias;
 pub mod compat;
 pub mod engine;
@@ -95,6 +96,12 @@ impl Engine {
     /// Makes an engine: no thread, no file descriptor.
     pub fn new(config: Config) -> Engine {
         Engine { inner: Arc::new(Inner::new(config)) }
+    }
+
+    /// An engine whose direct transfers go to a model of a device instead of kernel AIO, for experiments and tests. All its rings
+    /// share the model.
+    pub fn with_model(config: Config, model: Arc<aio::model::Model>) -> Engine {
+        Engine { inner: Arc::new(Inner::new(config).with_model(model)) }
     }
 
     /// `io_uring_setup(2)`; `params` is the program's pointer.
@@ -316,6 +323,8 @@ pub struct Stats {
     pub wakeups: u64,
     /// Most workers alive at once.
     pub workers_max: u64,
+    /// Direct transfers that went to workers because kernel AIO was not to be had, or had no room.
+    pub aio_refused: u64,
     /// Acquisitions of the locks on a request's way: ring states, CQs and worker accounts.
     pub lock_acquisitions: u64,
     /// Of these, acquisitions of worker accounts' locks.

@@ -42,6 +42,13 @@ pub const XATTR_VALUE_MAX: usize = 65536;
 pub const FUTEX_WORDS_MAX: usize = 127;
 /// Nanoseconds for which a changed futex word may be explained by a wake: between a program's store and its wake.
 pub const FUTEX_SUSPICION_NS: u64 = 2_000_000;
+/// Fewest and most requests that a ring's AIO context takes; of `fs.aio-max-nr` for the whole system (65536) each context uses
+/// up as many.
+pub const AIO_SLOTS_MIN: u32 = 64;
+/// See [`AIO_SLOTS_MIN`].
+pub const AIO_SLOTS_MAX: u32 = 4096;
+/// Direct requests sent to workers before a ring asks again for a context that the system had none left of.
+pub const AIO_RETRY: u32 = 1024;
 /// Nanoseconds from which on an inline call without a non-blocking form counts as slow: more than to hand it to a
 /// worker and back, less than one read from a disk.
 pub const INLINE_SLOW_NS: u64 = 50_000;

@@ -11,6 +11,10 @@ pub struct Policy {
     /// `lazy_reactor=on|off`: a ring whose threads keep coming back to wait is not handed to the background reactor each
     /// time one leaves.
     pub lazy_reactor: bool,
+    /// `aio=on|off`: O_DIRECT transfers go through kernel AIO, not each through a worker.
+    pub aio: bool,
+    /// `iopoll_reap=each|ordered`: on a ring with IOPOLL a finished request is handed over at once, or waits for those before it.
+    pub reap_ordered: bool,
     /// `inline=adaptive|never|always`: what has no non-blocking form runs in the submitting call while it has been quick
     /// there; or never; or wherever it waits for no other program or computer. See [`crate::inline`]. With `never`,
     /// IOSQE_ASYNC means a worker; otherwise only that the request may be handed to one.
@@ -59,6 +63,8 @@ impl Policy {
     pub const DEFAULT: Policy = Policy {
         lazy_wake: true,
         lazy_reactor: true,
+        aio: true,
+        reap_ordered: false,
         inline: Inline::Adaptive,
         bias: true,
         sample_inq: true,
@@ -89,6 +95,7 @@ impl Policy {
             }
             b"lazy_wake" => &mut self.lazy_wake,
             b"lazy_reactor" => &mut self.lazy_reactor,
+            b"aio" => &mut self.aio,
             b"bias" => &mut self.bias,
             b"sample_inq" => &mut self.sample_inq,
             b"rewrite" => &mut self.rewrite,
@@ -107,6 +114,8 @@ impl Policy {
     /// Those that are not switches.
     fn set_other(&mut self, name: &[u8], value: &[u8]) -> Option<()> {
         match (name, value) {
+            (b"iopoll_reap", b"each") => self.reap_ordered = false,
+            (b"iopoll_reap", b"ordered") => self.reap_ordered = true,
             (b"wq_locking", b"split") => self.wq_locking = WqLocking::Split,
             (b"wq_locking", b"coarse") => self.wq_locking = WqLocking::Coarse,
             (b"wq_free_batch", n) => self.wq_free_batch = number(n, 1..=1024)?,
@@ -119,7 +128,7 @@ impl Policy {
     /// Names and values, for error messages.
     pub const HELP: &'static str =
         "lazy_wake=on|off, lazy_reactor=on|off, inline=adaptive|never|always, bias=on|off, \
-        sample_inq=on|off, rewrite=on|off, \
+        sample_inq=on|off, rewrite=on|off, aio=on|off, iopoll_reap=each|ordered, \
         wq_locking=split|coarse, wq_free_batch=1..1024, wq_free_max_delay_us=100..1000000, \
         wq_linger=on|off, wq_readahead=on|off";
 }
@@ -156,6 +165,9 @@ mod tests {
         assert_eq!(Policy::parse(b""), Ok(Policy::DEFAULT));
         assert!(!Policy::parse(b"lazy_wake=on,lazy_wake=off").unwrap().lazy_wake);
         assert_eq!(Policy::parse(b"rewrite=on,x=1"), Err(&b"x=1"[..]));
+        let reap = |value| Policy::parse(value).map(|policy| policy.reap_ordered);
+        assert_eq!(reap(b"iopoll_reap=ordered"), Ok(true));
+        assert_eq!(reap(b"iopoll_reap=on"), Err(&b"iopoll_reap=on"[..]));
         assert_eq!(Policy::parse(b"inline=never").unwrap().inline, Inline::Never);
         assert_eq!(Policy::parse(b"inline=on"), Err(&b"inline=on"[..]));
         assert_eq!(Policy::parse(b"rewrite"), Err(&b"rewrite"[..]));

@@ -182,13 +182,13 @@ fn serve(ring: &Arc<Ring>) {
 impl Ring {
     /// Called when a thread leaves the ring: while requests wait for events, the reactor is told to look after them.
     pub fn attend(self: &Arc<Ring>) {
-        if !self.has_armed() || self.reactor_armed.load(Ordering::Acquire) || !self.needs_reactor()
+        if !self.has_waiting()
+            || self.reactor_armed.load(Ordering::Acquire)
+            || !self.needs_reactor()
         {
             return;
         }
-        let (Some(engine), Some(own)) = (self.engine.upgrade(), self.existing_epfd()) else {
-            return;
-        };
+        let Some(engine) = self.engine.upgrade() else { return };
         if self.cq.lock().has_sleepers() {
             return;
         }
@@ -198,6 +198,7 @@ impl Ring {
                 return;
             }
         }
+        let Ok(own) = self.epfd_with_aio() else { return };
         let Some(reactor) = engine.reactor.ensure(&engine) else { return };
         if self.reactor_armed.swap(true, Ordering::AcqRel) {
             return;

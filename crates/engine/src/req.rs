@@ -26,6 +26,8 @@ pub enum Via {
     Polled,
     /// In a worker.
     Worker,
+    /// By kernel AIO.
+    Aio,
 }
 
 /// The file of a request.
@@ -135,6 +137,17 @@ impl Req {
     #[inline]
     pub fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
+    }
+    /// Whether the program is to take its completion for a worker's: it was one's, or the kernel always makes it one's.
+    pub fn is_from_worker(&self) -> bool {
+        let belongs = self.has(sqe::ASYNC) || self.def.always_async || self.op.creates();
+        let over_before = self.early.is_some() || !self.started;
+        match self.via {
+            Via::Inline | Via::Aio => {
+                belongs && !over_before && !self.def.on_ring && !self.multishot
+            }
+            Via::Polled | Via::Worker => true,
+        }
     }
     /// LINK or HARDLINK.
     #[inline]

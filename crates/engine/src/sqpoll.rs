@@ -12,7 +12,7 @@ use crate::ring::Ring;
 use crate::sync::Lock;
 use crate::task::Task;
 use crate::Errno;
-use anyring_uapi::setup::SQ_NEED_WAKEUP;
+use anyring_uapi::setup::{IOPOLL, SQ_NEED_WAKEUP};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -151,7 +151,8 @@ impl SqPoll {
             }
             let submitted = ring.submit(&mut st, &self.task, most);
             let polled = if ring.has_armed() { ring.poll_now(&mut st, EVENTS_BATCH) } else { 0 };
-            if submitted > 0 || polled > 0 {
+            let landed = if ring.has_flying() { ring.reap_aio(&mut st, usize::MAX) } else { 0 };
+            if submitted > 0 || polled > 0 || landed > 0 {
                 worked = true;
                 ring.finish_turn(&mut st);
             }
@@ -168,7 +169,9 @@ impl SqPoll {
         let rings = self.rings.lock().clone();
         let pending = |r: &Arc<Ring>| {
             let st = r.state.lock();
-            st.enabled && !st.closed && r.mem.sq_tail_fenced() != st.sq_head
+            // Nobody else looks for the completions of a polled ring.
+            let polls = r.has(IOPOLL) && r.has_flying();
+            st.enabled && !st.closed && (polls || r.mem.sq_tail_fenced() != st.sq_head)
         };
         self.bell.sleep_unless(|| {
             for ring in &rings {

@@ -192,7 +192,7 @@ fn format(line: &mut String, pid: isize, comm: &[u8], process: Process, stats: &
 }
 
 /// The engine's counters by their names in the line.
-fn counters(stats: &Stats) -> [(&'static str, u64); 12] {
+fn counters(stats: &Stats) -> [(&'static str, u64); 13] {
     [
         ("rings", stats.rings),
         ("overflow", stats.overflow),
@@ -206,6 +206,7 @@ fn counters(stats: &Stats) -> [(&'static str, u64); 12] {
         ("wq_returned", stats.wq_returned),
         ("wq_return_batches", stats.wq_return_batches),
         ("wq_held_max_ns", stats.wq_held_max_ns),
+        ("aio_refused", stats.aio_refused),
     ]
 }
 
@@ -234,6 +235,7 @@ mod tests {
             lock_acquisitions: 9,
             wq_lock_acquisitions: 6,
             wq_wakeups: 5,
+            aio_refused: 10,
             ..Stats::default()
         }
     }
@@ -252,7 +254,8 @@ mod tests {
                  \"traps\":7,\"direct\":8,\"rings\":1,\"overflow\":2,\"wakeups\":3,\
                  \"workers_max\":4,\"lock_acquisitions\":9,\"wq_lock_acquisitions\":6,\
                  \"wq_wakeups\":5,\"wq_lingers_found\":0,\"wq_lingers_empty\":0,\
-                 \"wq_returned\":0,\"wq_return_batches\":0,\"wq_held_max_ns\":0,\"ops\":{{\"READ\":{counts},\"NOP\":{counts}}}}}\n"
+                 \"wq_returned\":0,\"wq_return_batches\":0,\"wq_held_max_ns\":0,\
+                 \"aio_refused\":10,\"ops\":{{\"READ\":{counts},\"NOP\":{counts}}}}}\n"
             )
         );
     }

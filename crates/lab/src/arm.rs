@@ -4,6 +4,7 @@
 use crate::error::{Error, Result};
 use crate::ring::{Backend, Kernel, Ring, User, MODERN};
 use crate::usage::Usage;
+use anyring_engine::aio::model::{Device, Model};
 use hdrhistogram::Histogram;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -210,6 +211,31 @@ impl Plan {
         }
     }
 
+    /// Adds an arm of the engine on a model of a device, which starts anew with each run's seed.
+    pub fn model(
+        &mut self,
+        name: &str,
+        policy: &str,
+        device: Device,
+        mut work: impl FnMut(&Arc<dyn Backend>, &Model, &Turn) -> Result<Sample> + Send + 'static,
+    ) {
+        if let Err(error) = User::new(policy) {
+            return self.skip(name, error.to_string());
+        }
+        let with = policy.to_owned();
+        let work: Work = Box::new(move |turn| {
+            let model = Arc::new(Model::new(device, turn.seed));
+            let user: Arc<dyn Backend> = Arc::new(User::with_model(&with, model.clone())?);
+            let mut sample = work(&user, &model, turn)?;
+            let counts = model.counts();
+            let per_op = |n: u64| n as f64 / sample.ops.max(1) as f64;
+            sample.extra.push(("sleeps_per_op", per_op(counts.sleeps)));
+            sample.extra.push(("submit_calls_per_op", per_op(counts.calls)));
+            Ok(sample)
+        });
+        self.add(Arm { name: name.into(), kind: Kind::User, policy: policy.into(), work });
+    }
+
     /// Adds an arm of the kernel's io_uring, if it works here.
     pub fn kernel(
         &mut self,
@@ -246,10 +272,16 @@ impl Plan {
         backend: Arc<dyn Backend>,
         mut work: impl FnMut(&Arc<dyn Backend>, &Turn) -> Result<Sample> + Send + 'static,
     ) {
+        let about_workers = policy.contains("wq_");
         let work: Work = Box::new(move |turn| {
             let before = backend.counters();
             let mut sample = work(&backend, turn)?;
             if let (Some(before), Some(now)) = (before, backend.counters()) {
+                if about_workers && now.wq_items == before.wq_items {
+                    return Err(Error::new(
+                        "no request went to a worker, so that its policy changes nothing",
+                    ));
+                }
                 sample.extra.extend(now.figures(&before, sample.ops));
             }
             Ok(sample)
@@ -261,6 +293,18 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_policy_about_workers_without_work_for_them_is_no_result() {
+        let mut plan = Plan::default();
+        plan.user("idle", "wq_locking=split", |_, _| Ok(Sample::default()));
+        plan.user("plain", "", |_, _| Ok(Sample::default()));
+        let turn = Turn { slice: Duration::ZERO, seed: 0 };
+        let [idle, plain] = &mut plan.arms[..] else { panic!("two arms") };
+        let error = (idle.work)(&turn).unwrap_err().to_string();
+        assert!(error.starts_with("no request went to a worker"), "{error}");
+        assert!((plain.work)(&turn).is_ok());
+    }
 
     #[test]
     fn joined_samples_are_as_one() {

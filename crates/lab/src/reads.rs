@@ -4,9 +4,10 @@ use crate::arm::{latencies, Sample, Turn};
 use crate::error::{Error, Result};
 use crate::rng::Rng;
 use crate::usage::Usage;
+use anyring_engine::aio::model::Model;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Alignment that O_DIRECT wants at most.
 pub const ALIGN: usize = 4096;
@@ -119,11 +120,53 @@ pub const SMALL: usize = 4096;
 /// Bytes of a large read.
 pub const LARGE: usize = 128 * 1024;
 
+/// What tells the time.
+pub enum Clock<'a> {
+    /// This machine's, from then on.
+    Real(Instant),
+    /// A model's.
+    Virtual(&'a Model),
+}
+
+impl Clock<'_> {
+    /// Time that has passed.
+    pub fn now(&self) -> Duration {
+        match self {
+            Clock::Real(start) => start.elapsed(),
+            Clock::Virtual(model) => Duration::from_nanos(model.now()),
+        }
+    }
+}
+
 /// Reads until the time is up.
 pub fn run(queue: &mut dyn Queue, file: &DirectFile, load: &Load, turn: &Turn) -> Result<Sample> {
+    run_by(&Clock::Real(Instant::now()), queue, file, load, turn)
+}
+
+/// Reads from a model until its time is up. Its sleeps are the context switches.
+pub fn run_on_model(
+    model: &Model,
+    queue: &mut dyn Queue,
+    file: &DirectFile,
+    load: &Load,
+    turn: &Turn,
+) -> Result<Sample> {
+    let mut sample = run_by(&Clock::Virtual(model), queue, file, load, turn)?;
+    let voluntary = model.counts().sleeps;
+    sample.usage = Usage { voluntary, cpu_s: 0.0, ..sample.usage };
+    Ok(sample)
+}
+
+fn run_by(
+    clock: &Clock<'_>,
+    queue: &mut dyn Queue,
+    file: &DirectFile,
+    load: &Load,
+    turn: &Turn,
+) -> Result<Sample> {
     let each = if load.large_every > 0 { LARGE } else { SMALL };
     let buffers = Buffers::new(load.depth, each);
-    let result = run_into(&buffers, queue, file, load, turn);
+    let result = run_into(&buffers, clock, queue, file, load, turn);
     if result.is_err() {
         // Reads that are still in flight write there.
         std::mem::forget(buffers);
@@ -133,20 +176,21 @@ pub fn run(queue: &mut dyn Queue, file: &DirectFile, load: &Load, turn: &Turn) -
 
 fn run_into(
     buffers: &Buffers,
+    clock: &Clock<'_>,
     queue: &mut dyn Queue,
     file: &DirectFile,
     load: &Load,
     turn: &Turn,
 ) -> Result<Sample> {
     let mut rng = Rng::new(turn.seed);
-    let mut slots = vec![(Instant::now(), SMALL); load.depth];
+    let mut slots = vec![(Duration::ZERO, SMALL); load.depth];
     let mut free: Vec<usize> = (0..load.depth).collect();
     let (mut latency, mut done, mut ops) = (latencies(), Vec::new(), 0);
-    let (start, before) = (Instant::now(), Usage::process());
+    let (start, before) = (clock.now(), Usage::process());
     loop {
+        let now = clock.now();
         // However slow it is, each place is used once.
-        let more = ops == 0 || start.elapsed() < turn.slice;
-        let now = Instant::now();
+        let more = ops == 0 || now - start < turn.slice;
         let starting = if more { free.len().min(load.submit) } else { 0 };
         for slot in free.split_off(free.len() - starting) {
             let large = load.large_every > 0 && rng.below(load.large_every) == 0;
@@ -162,7 +206,7 @@ fn run_into(
         // While not all have been started there is nothing to wait for.
         let min = if more && !free.is_empty() { 0 } else { load.complete.min(in_flight as u32) };
         queue.wait(min, &mut done)?;
-        let now = Instant::now();
+        let now = clock.now();
         for &(slot, result) in &done {
             let (began, len) = slots[slot];
             if result != len as i64 {
@@ -175,7 +219,7 @@ fn run_into(
         }
         ops += done.len() as u64;
     }
-    let (elapsed, usage) = (start.elapsed(), Usage::process().since(before));
+    let (elapsed, usage) = (clock.now() - start, Usage::process().since(before));
     Ok(Sample::rate(ops, elapsed, usage).with_latency(latency))
 }
 

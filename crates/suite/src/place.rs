@@ -67,6 +67,16 @@ impl Desk {
         Ok(Desk { place, scratch, commands: Cell::new(0) })
     }
 
+    /// Whether the engine answers here, not the kernel.
+    pub fn on_engine(&self) -> bool {
+        self.place != Place::Kernel
+    }
+
+    /// Whether this is the one place where a job that runs for a time takes it in full: the usual sandbox.
+    pub fn takes_its_time(&self) -> bool {
+        self.place == Place::Sandbox(Answer::Eperm)
+    }
+
     /// A path in the scratch folder.
     pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.scratch.path().join(name)

@@ -23,14 +23,16 @@ pub const SCENARIOS: &[Scenario] = &[
 
 /// A directory on a file system that takes O_DIRECT: below the build's target directory,
 /// since the temporary directory may be in memory.
-fn disk_dir() -> Dir {
+pub fn disk_dir() -> Dir {
     let exe = std::env::current_exe().unwrap_or_default();
     let parent = exe.parent().map_or_else(std::env::temp_dir, PathBuf::from);
     Dir::below(&parent)
 }
 
-fn open_direct(dir: &Dir, name: &str, content: &[u8]) -> std::io::Result<std::fs::File> {
-    dir.file(name, content);
+/// A file with this content, opened with O_DIRECT.
+pub fn open_direct(dir: &Dir, name: &str, content: &[u8]) -> std::io::Result<std::fs::File> {
+    // What is not on the disk yet would have to be written first, by a worker.
+    dir.file(name, content).sync_all()?;
     std::fs::OpenOptions::new()
         .read(true)
         .write(true)

@@ -6,6 +6,7 @@ mod async_waits;
 mod cancels;
 mod crowds;
 mod direct;
+mod direct_more;
 mod drain;
 mod eventfds;
 mod fd_ops;
@@ -62,6 +63,7 @@ const TOPICS: &[&[Scenario]] = &[
     splice::SCENARIOS,
     sqpoll::SCENARIOS,
     direct::SCENARIOS,
+    direct_more::SCENARIOS,
     workers::SCENARIOS,
     fd_ops::SCENARIOS,
     regions::SCENARIOS,

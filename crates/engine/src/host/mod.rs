@@ -4,8 +4,9 @@
 //!
 //! Required of a host (what a fake has to provide in tests): descriptors ([`fd`]),
 //! transfers that may take program pointers ([`rw`]), fault-safe copies ([`user`]),
-//! readiness ([`poll`]), clocks and the engine's own futexes ([`time`]), the program's ([`futex`]), memory ([`mem`]) and threads ([`thread`]).
+//! readiness ([`poll`]), kernel AIO ([`aio`]), clocks and the engine's own futexes ([`time`]), the program's ([`futex`]), memory ([`mem`]) and threads ([`thread`]).
 
+pub mod aio;
 pub mod barrier;
 pub mod creds;
 pub mod fd;

@@ -57,7 +57,7 @@ fn hold(ctx: &Ctx<'_>, number: i32) -> Result<Arc<FixedFile>, Errno> {
     if number < 0 || is_ring {
         return Err(Errno::BADF);
     }
-    Ok(Arc::new(FixedFile { fd: ctx.ring.duplicate(number)?, tag: Tag::default() }))
+    Ok(Arc::new(FixedFile::new(ctx.ring.duplicate(number)?, Tag::default())))
 }
 
 /// −2 leaves the slot, −1 empties it.

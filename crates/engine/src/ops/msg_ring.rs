@@ -119,7 +119,7 @@ fn send_fd(message: &Message, target: &Arc<Ring>, ctx: &mut Ctx<'_>) -> Issue {
         return Issue::err(Errno::BADF);
     };
     let copy = match ctx.ring.duplicate(file.fd.raw()) {
-        Ok(fd) => Arc::new(FixedFile { fd, tag: Tag::default() }),
+        Ok(fd) => Arc::new(FixedFile::new(fd, Tag::default())),
         Err(e) => return Issue::err(e),
     };
     // With a lock of its own held, the submitter does not wait for another one.

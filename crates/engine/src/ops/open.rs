@@ -35,6 +35,10 @@ impl Open {
     pub fn path(&self) -> &UserPath {
         &self.path
     }
+    /// See [`Op::creates`].
+    pub fn creates(&self) -> bool {
+        creates(self.how)
+    }
     /// See [`Op::capture`].
     pub fn capture(&mut self) -> Result<(), Errno> {
         self.path.capture(false)
@@ -208,7 +212,7 @@ pub fn install(ctx: &mut Ctx<'_>, fresh: OwnedFd, slot: u32) -> Result<i32, Errn
     }
     let held = ctx.ring.duplicate(fresh.raw())?;
     drop(fresh);
-    let file = Arc::new(FixedFile { fd: held, tag: Tag::default() });
+    let file = Arc::new(FixedFile::new(held, Tag::default()));
     let (result, old) = ctx.with_state(|st| {
         if !st.files.exists() {
             return (Err(if slot == FILE_INDEX_ALLOC { Errno::NFILE } else { Errno::NXIO }), None);

@@ -62,7 +62,7 @@ fn to_slots(ctx: &mut Ctx<'_>, ends: [OwnedFd; 2], slot: u32, addr: usize) -> Re
     let mut result = Ok(());
     for (i, end) in ends.iter().enumerate() {
         let placed = ctx.ring.duplicate(end.raw()).and_then(|fd| {
-            let file = Arc::new(FixedFile { fd, tag: Tag::default() });
+            let file = Arc::new(FixedFile::new(fd, Tag::default()));
             ctx.with_state(|st| place(&mut st.files, slot, i as u32, file))
         });
         match placed {

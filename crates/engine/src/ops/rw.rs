@@ -7,7 +7,7 @@ use super::{Ctx, FileUse, Issue, Op, OpDef};
 use crate::host::rw::Iovec;
 use crate::host::{self, fd, nr, poll, user};
 use crate::inline::buffered;
-use crate::limits::{IOV_MAX, RW_BYTES_MAX};
+use crate::limits::{INLINE_BYTES_MAX, IOV_MAX, RW_BYTES_MAX};
 use crate::policy::Inline as Mode;
 use crate::registered::buffers::FixedBuffer;
 use crate::registered::groups::Take;
@@ -16,6 +16,10 @@ use crate::Errno;
 use anyring_uapi::setup::IOPOLL;
 use anyring_uapi::{op, sqe, Sqe};
 use std::sync::Arc;
+
+mod direct;
+
+pub use direct::{after_aio, is_direct, prepare, suits_aio, Landed};
 
 const RWF_HIPRI: u32 = 0x1;
 const RWF_NOWAIT: u32 = 0x8;
@@ -46,6 +50,7 @@ pub struct Rw {
     memory: Memory,
     offset: i64,
     flags: u32,
+    ioprio: u16,
     /// Bytes already transferred.
     done: usize,
     /// The registered buffer, kept as long as the request lives.
@@ -95,6 +100,7 @@ fn prep(sqe: &Sqe, write: bool, memory: Memory) -> Result<Op, Errno> {
         memory,
         offset,
         flags,
+        ioprio: sqe.ioprio,
         done: 0,
         buffer: None,
         attributes,
@@ -264,6 +270,28 @@ pub fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     }
 }
 
+/// A cached read by offset that has all its bytes, straight from its SQE; `None` for any other.
+#[inline]
+pub fn read_at_once(sqe: &Sqe) -> Option<i32> {
+    let len = sqe.len as usize;
+    let plain = sqe.op_flags == 0 && sqe.pad2 == 0 && (sqe.off as i64) >= 0 && sqe.fd >= 0;
+    if !plain || len == 0 || len > INLINE_BYTES_MAX || !buffered::is_known(sqe.fd) {
+        return None;
+    }
+    let iov = Iovec { base: sqe.addr as usize, len };
+    let (fd, vec) = (sqe.fd as usize, &raw const iov as usize);
+    let args = [fd, vec, 1, sqe.off as usize, 0, RWF_NOWAIT as usize];
+    // SAFETY: the vector is a local; what it points to is the program's, which the kernel checks.
+    match unsafe { host::syscall(nr::__NR_preadv2, args) } {
+        Ok(n) if n == len || n == 0 => Some(n as i32),
+        Ok(_) => None,
+        Err(_) => {
+            buffered::forget(sqe.fd);
+            None
+        }
+    }
+}
+
 /// The most frequent case in one system call: a cached read that has all its bytes. `None` for any other, and for every
 /// error: which one it is depends on what is looked at first.
 fn quick(req: &mut Req, ctx: &mut Ctx<'_>) -> Option<Issue> {
@@ -291,6 +319,9 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
     if let Some(issue) = quick(req, ctx) {
         return Ok(issue);
     }
+    if direct::is_known(req, ctx) && hold_buffer(req, ctx).is_ok() {
+        return direct::to_aio(req, ctx);
+    }
     let status = fd::status_flags(req.file.raw())?;
     hold_buffer(req, ctx)?;
     let Op::Rw(rw) = &req.op else { return Err(Errno::INVAL) };
@@ -298,9 +329,10 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
     if status & nr::O_ACCMODE == WRONG_MODE[usize::from(rw.write)] {
         return Err(Errno::BADF);
     }
-    if rw.attributes || rw.offset < -1 {
+    if rw.attributes {
         return Err(Errno::INVAL);
     }
+    let before_start = rw.offset < -1;
     let max = rw.memory.total();
     let empty = max == 0 && req.flags & sqe::BUFFER_SELECT == 0;
     if empty && rw.flags & !(RWF_KNOWN | RWF_DONTCACHE | RWF_NOSIGNAL) != 0 {
@@ -309,17 +341,20 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
     }
     let user_nowait = rw.flags & RWF_NOWAIT != 0;
     let hipri = rw.flags & RWF_HIPRI != 0 && !ctx.ring.has(IOPOLL);
-    let direct = status & nr::O_DIRECT != 0;
-    if ctx.ring.has(IOPOLL) && !direct {
+    let has_direct = status & nr::O_DIRECT != 0;
+    if ctx.ring.has(IOPOLL) && !has_direct {
         // Only direct transfers can be polled for.
         return Err(Errno::OPNOTSUPP);
     }
-    if direct && !ctx.may_block() && !user_nowait {
+    if has_direct && direct::is_found(req, ctx) {
+        return direct::to_aio(req, ctx);
+    }
+    if has_direct && !ctx.may_block() && !user_nowait {
         // A direct transfer waits for the device even with RWF_NOWAIT.
         return Ok(Issue::Worker);
     }
     let chosen = choose_buffer(req, ctx, max)?;
-    if hipri {
+    if hipri || before_start {
         return Err(Errno::INVAL);
     }
     let outcome = if ctx.may_block() {
@@ -417,7 +452,7 @@ fn inline(req: &mut Req, ctx: &mut Ctx<'_>, chosen: Option<Iovec>, status: u32) 
     let at_offset = matches!(&req.op, Op::Rw(rw) if rw.offset >= 0);
     match transfer(req, ctx, chosen, RWF_NOWAIT) {
         Ok(n) => {
-            if status & nr::O_DIRECT == 0 {
+            if at_offset && status & nr::O_DIRECT == 0 {
                 buffered::learn(req.file.raw());
             }
             after_partial(req, ctx, chosen, n)

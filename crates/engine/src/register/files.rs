@@ -24,7 +24,7 @@ fn hold(call: &Call<'_>, number: i32, tag: u64) -> Result<Slot, Errno> {
         return Err(Errno::BADF);
     }
     let held = call.engine.fds.duplicate(number)?;
-    Ok(Some(Arc::new(FixedFile { fd: held, tag: Tag::new(tag, call.ring) })))
+    Ok(Some(Arc::new(FixedFile::new(held, Tag::new(tag, call.ring)))))
 }
 
 fn install(call: &Call<'_>, data: usize, tags: usize, nr: u32, sparse: bool) -> Result<u32, Errno> {

@@ -1,7 +1,7 @@
 //! Registered files: a table of slots that hold duplicates of the program's descriptors.
 
 use crate::host::fd::OwnedFd;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use crate::ring::Ring;
@@ -13,6 +13,15 @@ pub struct FixedFile {
     pub fd: OwnedFd,
     /// Notice of release.
     pub tag: Tag,
+    /// Known to be direct, see [`crate::aio::hints`].
+    pub direct: AtomicBool,
+}
+
+impl FixedFile {
+    /// A file that takes a slot.
+    pub fn new(fd: OwnedFd, tag: Tag) -> FixedFile {
+        FixedFile { fd, tag, direct: AtomicBool::new(false) }
+    }
 }
 
 /// A tag's CQE {user_data: tag, res: 0, flags: 0}, posted when a registered resource is released.

@@ -179,5 +179,6 @@ impl Ring {
         st.tw.clear();
         st.drain.clear();
         st.chain.clear();
+        st.spare.clear();
     }
 }

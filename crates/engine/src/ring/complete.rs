@@ -83,7 +83,7 @@ impl Ring {
             (op::TIMEOUT, _) => Kind::Timeout,
             _ => Kind::Normal,
         };
-        let from_worker = req.via != Via::Inline;
+        let from_worker = req.is_from_worker();
         if let Some(usage) = req.notification {
             // The cancelled rest of a chain does not announce what follows.
             let more = if req.started { cqe::F_MORE } else { 0 };
@@ -100,6 +100,9 @@ impl Ring {
                 let entry = super::cq::Entry { cqe, extra, large };
                 return self.post(st, entry, kind, from_worker);
             }
+        }
+        if from_worker && req.via == Via::Inline && self.has(setup::DEFER_TASKRUN) {
+            return self.post_as_worker(st, cqe);
         }
         self.post(st, cqe.into(), kind, from_worker);
     }
@@ -134,6 +137,7 @@ impl Ring {
             Via::Inline => count.inline += 1,
             Via::Polled => count.polled += 1,
             Via::Worker => count.worker += 1,
+            Via::Aio => count.aio += 1,
         }
         st.outstanding = st.outstanding.saturating_sub(1);
         if !st.drain.is_empty() {
@@ -177,6 +181,7 @@ impl Ring {
                     let task = self.task_of(&req);
                     self.start(st, &task, req);
                 }
+                TaskWork::Post(cqe) => self.post_deferred(st, cqe),
                 TaskWork::FailChain(req, silent) => self.fail_chain(st, req, silent),
                 TaskWork::Complete(mut req, res, flags) => {
                     if req.def.code == op::LINK_TIMEOUT {
@@ -208,6 +213,7 @@ impl Ring {
             if !self.defers() {
                 self.run_task_work(st, None);
             }
+            self.submit_aio(st);
             if !st.timers.counted.is_empty() {
                 self.complete_counted(st);
             }

@@ -7,6 +7,7 @@ use super::wait::Wait;
 use super::Ring;
 use crate::host::time::{now_ns, Clock};
 use crate::host::user;
+use crate::limits::EVENTS_BATCH;
 use crate::{Caller, Errno, Inner};
 use anyring_uapi::enter::{RegWait, Timespec, REG_WAIT_TS};
 use anyring_uapi::enter::{ABS_TIMER, EXT_ARG, EXT_ARG_REG, GETEVENTS, SQ_WAIT, SQ_WAKEUP};
@@ -45,6 +46,9 @@ impl Ring {
         if st.closed {
             return Err(Errno::BADF);
         }
+        if st.aio.note_user(caller.tid) {
+            self.end_naps();
+        }
         if self.has(SQPOLL) {
             let _visit = self.visit(engine, caller);
             drop(st);
@@ -53,11 +57,14 @@ impl Ring {
         }
         st.holder = caller.tid;
         let submitted = self.enter_submit(&mut st, engine, caller, e);
+        if e.flags & GETEVENTS != 0 && submitted == Ok(e.to_submit) {
+            self.early_task_work(&mut st, caller, e.min_complete);
+        }
         let end = self.finish_turn(&mut st);
         st.holder = 0;
         let submitted = submitted?;
         let waits = e.flags & GETEVENTS != 0 && submitted == e.to_submit;
-        let over = if waits { self.is_satisfied(&st, caller, e, end) } else { !self.has_armed() };
+        let over = if waits { self.is_satisfied(&st, caller, e, end) } else { !self.has_waiting() };
         if over {
             return Ok(submitted);
         }
@@ -68,6 +75,14 @@ impl Ring {
         }
         self.attend();
         Ok(submitted)
+    }
+
+    /// The first round of an owner's task work, while the lock is held anyway and there is nothing to be done before.
+    fn early_task_work(self: &Arc<Ring>, st: &mut State, caller: &Caller, min: u32) {
+        let owner = self.has(DEFER_TASKRUN) && st.owner == Some(caller.tid);
+        if owner && !self.has_armed() && !st.tw.is_empty() {
+            self.run_task_work(st, Some(EVENTS_BATCH.max(min as usize)));
+        }
     }
 
     fn enter_submit(
@@ -96,7 +111,7 @@ impl Ring {
         e.flags == GETEVENTS
             && e.arg == 0
             && !self.has(IOPOLL)
-            && !self.has_armed()
+            && !self.has_waiting()
             && !end.backlog
             && !self.has_task_work()
             && (!self.has(DEFER_TASKRUN) || st.owner == Some(caller.tid))
@@ -147,7 +162,8 @@ impl Ring {
 
     /// Reads the signal mask and the times.
     fn parse_wait(&self, caller: &Caller, e: &Enter) -> Result<Wait, Errno> {
-        let mut wait = Wait { min: e.min_complete, mask: caller.mask, ..Wait::default() };
+        let mut wait =
+            Wait { min: e.min_complete, mask: caller.mask, tid: caller.tid, ..Wait::default() };
         if e.flags & EXT_ARG == 0 {
             if e.arg != 0 {
                 wait.mask_at = Some((e.arg, e.argsz));

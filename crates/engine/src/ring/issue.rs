@@ -9,7 +9,6 @@ use crate::limits::SHOTS_MAX;
 use crate::ops::{Ctx, FileUse, Issue, Op};
 use crate::req::{FileRef, Key, Req, Via};
 use crate::task::Task;
-use crate::wq::WorkItem;
 use crate::Errno;
 use anyring_uapi::{op, sqe};
 use std::sync::Arc;
@@ -65,11 +64,13 @@ impl Ring {
         if let Err(e) = self.resolve_file(st, req) {
             return Issue::err(e);
         }
+        self.submit_before(st, req);
         self.first_attempt(st, task, req)
     }
 
     /// A non-blocking attempt; a multishot request goes on until it has to wait, or to let others have a turn.
     pub fn attempt(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, req: &mut Req) -> Issue {
+        st.turn.interrupt();
         req.tried = true;
         for _ in 0..SHOTS_MAX {
             let mut ctx = Ctx { ring: self, st: Some(st), blocking: None, bold: false, task };
@@ -125,6 +126,7 @@ impl Ring {
                 self.complete(st, req, Errno::INVAL.res(), 0)
             }
             Issue::Worker => self.send_to_worker(st, task, req),
+            Issue::Aio => self.send_to_aio(st, task, req),
             Issue::ArmPoll => self.arm_poll_request(st, task, req),
             Issue::ArmFutex => self.arm_futex(st, task, req),
             Issue::ArmTimer => self.arm_timer(st, req, TimerKind::Timeout),
@@ -197,12 +199,14 @@ impl Ring {
         let key = st.pending.reserve();
         self.arm_link_timeout(st, &mut req, key);
         req.via = Via::Worker;
-        let item = Arc::new(WorkItem::new(self.clone(), key, req, task.clone()));
+        let item = st.spare.wrap(self, key, req, task);
         st.pending.fill(key, Pending::Work(item.clone()));
         if st.hand.as_mut().is_some_and(|hand| hand.offer(&item)) {
             return;
         }
-        if let Err(e) = task.pool.enqueue(&item) {
+        let quiet = st.quiet.covers(task, item.bound, st.sq_head);
+        let queued = if quiet { task.pool.insert(&item) } else { task.pool.enqueue(&item) };
+        if let Err(e) = queued {
             st.pending.take(key);
             if let Some(req) = item.take_request() {
                 self.complete(st, req, e.res(), 0);

@@ -4,6 +4,7 @@
 //! events are handled, never while waiting. `cq` guards the completion queue, is taken after
 //! `state`, and alone suffices to look whether enough has completed.
 
+pub mod aio;
 pub mod by_data;
 pub mod cancel;
 pub mod chain;
@@ -17,6 +18,7 @@ pub mod futex;
 pub mod inbox;
 mod inline;
 pub mod issue;
+pub mod nap;
 pub mod pending;
 pub mod poll;
 pub mod setup;
@@ -30,6 +32,7 @@ pub mod timers;
 pub mod visitors;
 pub mod wait;
 
+use crate::aio::Aio;
 use crate::bias::Biased;
 use crate::engine::Inner;
 use crate::host::{self, fd, fd::OwnedFd};
@@ -38,7 +41,7 @@ use crate::registered::region::Memory;
 use crate::sqpoll::SqPoll;
 use crate::sync::Lock;
 use crate::task::Task;
-use crate::Errno;
+use crate::{Errno, Policy};
 use anyring_uapi::setup::{
     CQE32, CQE_MIXED, DEFER_TASKRUN, IOPOLL, OFF_PARAM_REGION, SQPOLL, TASKRUN_FLAG,
 };
@@ -53,6 +56,9 @@ use std::sync::{Arc, Weak};
 pub const TOKEN_WAKE: u64 = 0;
 /// Token of the timer descriptor.
 pub const TOKEN_TIMER: u64 = 1;
+
+/// Token of the eventfd that kernel AIO signals.
+pub const TOKEN_AIO: u64 = 2;
 
 /// In place of a descriptor number: never again.
 const CLOSED: i32 = -2;
@@ -83,6 +89,12 @@ pub struct Ring {
     pub refs: AtomicU32,
     /// Requests that wait for readiness or a timer: somebody has to look after them.
     pub armed: AtomicU32,
+    /// Requests in kernel AIO, or about to be; set under `state`.
+    pub flying: AtomicU32,
+    /// Threads that sleep in kernel AIO, see [`nap`].
+    pub naps: Lock<nap::Naps>,
+    /// How many do.
+    pub napping: AtomicU32,
     /// Threads inside enter.
     pub visitors: Lock<visitors::Visitors>,
     /// Poll sets of the program contain the ring.
@@ -127,6 +139,9 @@ impl Ring {
         let above = engine.upgrade();
         let lazy_wake = above.as_ref().is_none_or(|e| e.config.policy.lazy_wake);
         let favours = above.as_ref().is_some_and(|e| e.favours());
+        let policy = above.as_ref().map_or(Policy::DEFAULT, |e| e.config.policy);
+        let mut state = state;
+        state.aio = Aio::new(policy.reap_ordered && flags & IOPOLL != 0);
         let inline = above.map_or_else(
             || Arc::new(Inline::new(crate::policy::Inline::Never)),
             |e| e.inline.clone(),
@@ -146,6 +161,9 @@ impl Ring {
             efd: AtomicI32::new(efd.raw()),
             refs: AtomicU32::new(1),
             armed: AtomicU32::new(0),
+            flying: AtomicU32::new(0),
+            naps: Lock::new(nap::Naps::default()),
+            napping: AtomicU32::new(0),
             visitors: visitors::Visitors::none(),
             watched: AtomicBool::new(false),
             tw_pending: AtomicBool::new(false),
@@ -313,6 +331,7 @@ impl Ring {
     pub fn tell(&self, wake: bool) {
         if wake {
             self.wakeups.fetch_add(1, Ordering::Relaxed);
+            self.end_naps();
         }
         if wake || self.watched.load(Ordering::Relaxed) {
             fd::eventfd_signal(self.efd());
@@ -356,6 +375,12 @@ impl Ring {
         self.armed.load(Ordering::Relaxed) != 0
     }
 
+    /// Whether any request waits for readiness, a timer or a device.
+    #[inline]
+    pub fn has_waiting(&self) -> bool {
+        self.has_armed() || self.has_flying()
+    }
+
     fn shows_readiness(&self) -> bool {
         let cq = self.cq.lock();
         cq.ready(&self.mem) > 0 || cq.has_backlog() || self.has_task_work()
@@ -371,7 +396,7 @@ impl Ring {
     /// Does for a program that is about to poll the ring what the kernel does on every return to it: handles what is
     /// ready. On a ring with deferred task work it only shows that there is some.
     pub fn look_for_work(self: &Arc<Ring>) {
-        let Some(ep) = self.existing_epfd().filter(|_| self.has_armed()) else { return };
+        let Some(ep) = self.existing_epfd().filter(|_| self.has_waiting()) else { return };
         if self.defers() {
             if host::poll::ready(ep, host::poll::IN).is_ok_and(|r| r != 0) {
                 self.tell_task_work(true);

@@ -196,6 +196,9 @@ impl Ring {
         for event in events {
             match event.token {
                 TOKEN_WAKE => {}
+                super::TOKEN_AIO => {
+                    self.reap_aio(st, usize::MAX);
+                }
                 TOKEN_TIMER => {
                     st.timers.set_to = None;
                     self.expire_timers(st);

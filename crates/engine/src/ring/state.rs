@@ -5,6 +5,7 @@ use super::pending::Table;
 use super::staged::Staged;
 use super::standing::Standing;
 use super::timers::Timers;
+use crate::aio::Aio;
 use crate::inline::Turn;
 use crate::ops::net::leftover::Leftover;
 use crate::registered::buffers::Buffers;
@@ -14,8 +15,8 @@ use crate::registered::groups::Groups;
 use crate::registered::region::Region;
 use crate::registered::restrictions::Restrictions;
 use crate::req::Req;
-use crate::wq::Hand;
-use anyring_uapi::op;
+use crate::wq::{Hand, Quiet, Spare};
+use anyring_uapi::{op, Cqe};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -26,6 +27,8 @@ pub enum TaskWork {
     Start(Box<Req>),
     /// Complete the rest of a chain as cancelled; `silent` if the failed member had CQE_SKIP_SUCCESS.
     FailChain(Box<Req>, bool),
+    /// Post the CQE of a request that is over.
+    Post(Cqe),
     /// Complete a request that finished elsewhere: result and CQE flags.
     Complete(Box<Req>, i32, u32),
 }
@@ -80,6 +83,8 @@ pub struct State {
     pub staged: Staged,
     /// A multishot poll was armed in this call: look at its file before returning.
     pub fresh_multishot: bool,
+    /// Direct transfers in kernel AIO.
+    pub aio: Aio,
     /// Registered files.
     pub files: Files,
     /// Registered buffers.
@@ -100,6 +105,10 @@ pub struct State {
     pub turn: Turn,
     /// A worker completes a request now and would go on with what follows.
     pub hand: Option<Hand>,
+    /// Work items to use again.
+    pub spare: Spare,
+    /// What a submission puts off to its end.
+    pub quiet: Quiet,
     /// Counters.
     pub counts: Box<[OpCount; op::COUNT]>,
 }
@@ -135,6 +144,7 @@ impl State {
             tw: VecDeque::new(),
             staged: Staged::default(),
             fresh_multishot: false,
+            aio: Aio::new(false),
             files: Files::default(),
             buffers: Buffers::default(),
             groups: Groups::default(),
@@ -145,6 +155,8 @@ impl State {
             boottime: false,
             turn: Turn::default(),
             hand: None,
+            spare: Spare::default(),
+            quiet: Quiet::default(),
             counts: Box::new([OpCount::default(); op::COUNT]),
         }
     }

@@ -10,13 +10,15 @@ use crate::host::time::{now_ns, Clock};
 use crate::host::user;
 use crate::limits::EVENTS_BATCH;
 use crate::Errno;
-use anyring_uapi::setup::IOPOLL;
+use anyring_uapi::setup::{IOPOLL, SQPOLL};
 use core::sync::atomic::Ordering;
 use std::sync::Arc;
 
 /// What a thread waits for. Times are monotonic nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wait {
+    /// Who waits.
+    pub tid: i32,
     /// CQEs.
     pub min: u32,
     /// Give up with ETIME then.
@@ -54,43 +56,47 @@ impl Ring {
         if min > 0 {
             self.come_back();
         }
-        self.owner_turn(batch);
         if self.has(IOPOLL) && self.has_ready() {
             // A polled wait reports what is there.
+            self.owner_turn(batch, 0);
             return Ok(());
+        }
+        self.owner_turn(batch, self.reap_limit(min, batch));
+        if self.has(IOPOLL) && !self.has(SQPOLL) && min > 0 {
+            self.poll_for(min);
+            if self.has_ready() || !self.expects_any() {
+                return Ok(());
+            }
         }
         if self.cq.lock().tail().wrapping_sub(self.mem.cq_head()) >= min {
             return Ok(());
         }
-        let (mut any, mut events) = (false, [Event::default(); 64]);
+        let mut any = false;
         let result = loop {
             let target = if any { self.mem.cq_head().wrapping_add(1) } else { target };
             match self.look(target, timeouts) {
                 Look::Enough => break Ok(()),
                 Look::Sleep(target) if !self.may_sleep(target) => {
                     self.cq.lock().remove_sleeper(target);
-                    self.owner_turn(batch);
+                    self.owner_turn(batch, self.reap_limit(min, batch));
                 }
                 Look::Sleep(target) => {
-                    let slept = mask_of(wait).and_then(|mask| {
-                        self.sleep(&Wait { mask, ..*wait }, any, batch, &mut events)
-                    });
+                    let slept = self.sleep_or_nap(wait, any, batch, target);
                     self.deferred.lazy.awake();
-                    // First, or what this thread is about to post would wake it.
-                    self.cq.lock().remove_sleeper(target);
-                    if self.defers() && !matches!(slept, Ok(1..)) {
-                        // Less than was wanted may be there, and counts now.
-                        self.owner_turn(batch);
+                    let over = !matches!(slept, Ok(Some(())));
+                    if self.defers() && (over || self.has_task_work()) {
+                        // Less than was wanted may be there, and counts now: the time is up, or a TIMEOUT has fired.
+                        self.owner_turn(batch, self.reap_limit(min, batch));
                     }
                     match slept {
-                        Ok(n) if n > 0 => self.handle_woken(&events[..n], batch),
-                        Ok(_) if !any && wait.min_wait_until.is_some() => {
+                        Ok(Some(())) => {}
+                        Ok(None) if !any && wait.min_wait_until.is_some() => {
                             match self.min_wait_over(wait) {
                                 Some(end) => break end,
                                 None => any = true,
                             }
                         }
-                        Ok(_) => break Err(Errno::TIME),
+                        Ok(None) => break Err(Errno::TIME),
                         Err(e) => break Err(e),
                     }
                 }
@@ -101,15 +107,35 @@ impl Ring {
     }
 
     /// What the waiting thread does before it sleeps: ready files, task work, the backlog.
-    fn owner_turn(self: &Arc<Ring>, batch: usize) {
+    /// At most `reap` completions of kernel AIO are landed.
+    fn owner_turn(self: &Arc<Ring>, batch: usize, reap: usize) {
         let mut st = self.state.lock();
         self.mem.clear_sq_flags(anyring_uapi::setup::SQ_TASKRUN);
+        if self.has_flying() {
+            self.reap_aio(&mut st, reap);
+        }
         if self.has_armed() {
             self.poll_now(&mut st, batch);
         }
         self.run_task_work(&mut st, self.defers().then_some(batch));
         self.cq.lock().flush_backlog(&self.mem);
         self.finish_turn(&mut st);
+    }
+
+    /// Whether any request is under way: a polled wait without one is over.
+    fn expects_any(&self) -> bool {
+        self.has_waiting() || self.has_task_work() || !self.state.lock().pending.is_empty()
+    }
+
+    /// Completions that a turn lands: a polled wait takes no more than it asked for.
+    fn reap_limit(&self, min: u32, batch: usize) -> usize {
+        if self.has(IOPOLL) && min > 0 {
+            min as usize
+        } else if self.defers() {
+            batch
+        } else {
+            usize::MAX
+        }
     }
 
     /// Whether there is nothing left to do before the sleep; if so, workers know what it is for.
@@ -148,19 +174,43 @@ impl Ring {
         Look::Sleep(target)
     }
 
-    /// One sleep. How many events ended it; 0 if the time was up.
-    fn sleep(
+    /// One sleep, wherever this thread hears of what it waits for; it is no sleeper any more afterwards. `Ok(None)` if the time
+    /// was up.
+    fn sleep_or_nap(
         self: &Arc<Ring>,
         wait: &Wait,
         any: bool,
         batch: usize,
-        events: &mut [Event],
-    ) -> Result<usize, Errno> {
+        target: u32,
+    ) -> Result<Option<()>, Errno> {
         let until = match (wait.min_wait_until, any) {
             // A timeout shorter than the minimum wait does not cut that short.
             (Some(min), false) => Some(min),
             _ => wait.deadline,
         };
+        let mask = match mask_of(wait) {
+            Ok(mask) => mask,
+            Err(e) => {
+                self.cq.lock().remove_sleeper(target);
+                return Err(e);
+            }
+        };
+        let wait = Wait { mask, ..*wait };
+        if let Some(nap) = self.plan_nap(target) {
+            self.come_back();
+            return self.nap(&nap, &wait, until, target);
+        }
+        self.sleep(&wait, until, batch, target)
+    }
+
+    /// One sleep in the ring's epoll.
+    fn sleep(
+        self: &Arc<Ring>,
+        wait: &Wait,
+        until: Option<u64>,
+        batch: usize,
+        target: u32,
+    ) -> Result<Option<()>, Errno> {
         let timeout = match until {
             None => None,
             Some(at) => {
@@ -169,14 +219,21 @@ impl Ring {
             }
         };
         self.come_back();
+        let mut events = [Event::default(); 64];
         let limit = if self.defers() { batch.min(events.len()) } else { events.len() };
-        epoll::wait(self.epfd()?, &mut events[..limit], timeout, wait.mask)
-    }
-
-    fn handle_woken(self: &Arc<Ring>, events: &[Event], batch: usize) {
-        if events.iter().any(|e| e.token != super::TOKEN_WAKE) {
-            self.handle_events(events, if self.defers() { batch } else { usize::MAX });
+        let slept = self
+            .epfd_with_aio()
+            .and_then(|ep| epoll::wait(ep, &mut events[..limit], timeout, wait.mask));
+        // First, or what this thread is about to post would wake it.
+        self.cq.lock().remove_sleeper(target);
+        let n = slept?;
+        if n == 0 {
+            return Ok(None);
         }
+        if events[..n].iter().any(|e| e.token != super::TOKEN_WAKE) {
+            self.handle_events(&events[..n], if self.defers() { batch } else { usize::MAX });
+        }
+        Ok(Some(()))
     }
 
     /// `min_wait` expired: with a CQE there the wait is over, with more time left any CQE will do.

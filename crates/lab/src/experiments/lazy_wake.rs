@@ -8,6 +8,7 @@ use crate::net;
 use crate::reads::{self, DirectFile, Load};
 use crate::ring::{Backend, Ring, MODERN};
 use crate::usage::Usage;
+use anyring_engine::aio::model::{self, Model};
 use anyring_uapi::cqe::F_MORE;
 use anyring_uapi::{op, Cqe, Sqe};
 use std::io::Read;
@@ -23,14 +24,19 @@ const fn switches(name: &'static str, on: &'static str, off: &'static str) -> Ra
 pub const EXPERIMENT: Experiment = Experiment {
     name: "lazy-wake",
     about: "context switches of a thread that waits for 8 or 32 completions",
-    method: "A thread starts 8 or 32 requests, waits for all, and starts anew. 'qd' arms: requests to the device \
-             model, which end after 0.2 to 2 ms (uniform, seeded), each blocking a worker until then. 'disk' arms: O_DIRECT reads of 4 KiB \
-             of a real file. 'zc' arms: 8 zero-copy sends of 2000 bytes over loopback, whose 8 results and 8 notifications are awaited \
-             together. Switches are voluntary ones of the waiting thread alone, for one request.",
+    method: "A thread starts 8 or 32 requests, waits for all, and starts anew. 'qd' arms: O_DIRECT reads of 4 KiB from the device \
+             model, which end after 0.2 to 2 ms (uniform, seeded), in virtual time: the same counts for the same seed. 'disk' arms: the same reads \
+             of a real file. 'workers' arms: requests that each block a worker for 0.2 to 2 ms. 'zc' arms: 8 zero-copy sends of 2000 bytes over \
+             loopback, whose 8 results and 8 notifications are awaited together. Switches are voluntary ones of the waiting thread alone, \
+             for one request; on the model, its sleeps.",
     unit: "requests/s",
     ratios: &[
         switches("lazy_wake.qd8_switches", "user-qd8-on", "user-qd8-off").reported(2.0),
         switches("lazy_wake.qd32_switches", "user-qd32-on", "user-qd32-off").reported(4.0),
+        switches("lazy_wake.disk_qd8_switches", "user-disk-qd8-on", "user-disk-qd8-off").reported(2.0),
+        switches("lazy_wake.disk_qd32_switches", "user-disk-qd32-on", "user-disk-qd32-off").reported(4.0),
+        switches("lazy_wake.workers_qd8_switches", "user-workers-qd8-on", "user-workers-qd8-off"),
+        switches("lazy_wake.workers_qd32_switches", "user-workers-qd32-on", "user-workers-qd32-off"),
         switches("lazy_wake.zc_switches", "user-zc-on", "user-zc-off").reported(10.0),
     ],
     prepare,
@@ -40,8 +46,18 @@ fn prepare(setting: &Setting) -> Result<Plan> {
     let mut plan = Plan::default();
     let file = Arc::new(DirectFile::make(&setting.scratch, 64 << 20)?);
     for depth in [8, 32] {
-        let model = move |backend: &Arc<dyn Backend>, turn: &Turn| on_model(backend, turn, depth);
-        on_off_kernel(&mut plan, &format!("qd{depth}"), model);
+        for value in ["on", "off"] {
+            let (file, policy) = (file.clone(), format!("lazy_wake={value}"));
+            plan.model(
+                &format!("user-qd{depth}-{value}"),
+                &policy,
+                DEVICE,
+                move |b, model, turn| on_model(b, model, &file, turn, depth),
+            );
+        }
+        let workers =
+            move |backend: &Arc<dyn Backend>, turn: &Turn| on_workers(backend, turn, depth);
+        on_off_kernel(&mut plan, &format!("workers-qd{depth}"), workers);
         let file = file.clone();
         let disk =
             move |backend: &Arc<dyn Backend>, turn: &Turn| on_disk(backend, &file, turn, depth);
@@ -62,8 +78,27 @@ fn on_off_kernel(
     plan.kernel(&format!("kernel-{name}"), work);
 }
 
+/// A slow drive.
+const DEVICE: model::Device = model::Device::new(model::Latency::Uniform(200_000, 2_000_000));
+
+fn on_model(
+    backend: &Arc<dyn Backend>,
+    model: &Model,
+    file: &DirectFile,
+    turn: &Turn,
+    depth: usize,
+) -> Result<Sample> {
+    let mut queue = super::randread::RingQueue::new(backend, depth as u32, MODERN)?;
+    reads::run_on_model(model, &mut queue, file, &all_at_once(depth, 0), turn)
+}
+
+/// As many are started together as are waited for.
+fn all_at_once(depth: usize, large_every: u64) -> Load {
+    Load { depth, submit: depth, complete: depth as u32, large_every }
+}
+
 /// A splice from a pipe blocks its worker, where a read would be polled.
-fn on_model(backend: &Arc<dyn Backend>, turn: &Turn, depth: usize) -> Result<Sample> {
+fn on_workers(backend: &Arc<dyn Backend>, turn: &Turn, depth: usize) -> Result<Sample> {
     let latency = Latency::Uniform(Duration::from_micros(200), Duration::from_micros(2000));
     let device = Device::new(depth, latency, turn.seed)?;
     let null = std::fs::File::options().write(true).open("/dev/null");
@@ -122,9 +157,8 @@ fn on_disk(
     depth: usize,
 ) -> Result<Sample> {
     let mut queue = super::randread::RingQueue::new(backend, depth as u32, MODERN)?;
-    let load = Load { depth, submit: depth, complete: depth as u32, large_every: 0 };
     let before = Usage::thread();
-    let mut sample = reads::run(&mut queue, file, &load, turn)?;
+    let mut sample = reads::run(&mut queue, file, &all_at_once(depth, 1), turn)?;
     sample.usage = Usage::thread().since(before);
     Ok(sample)
 }
@@ -173,14 +207,37 @@ fn zero_copy(backend: &Arc<dyn Backend>, turn: &Turn) -> Result<Sample> {
 mod tests {
     use super::*;
     use crate::ring::User;
+    use crate::scratch::Scratch;
 
     #[test]
     fn waits_for_all_with_either_policy() {
         let turn = Turn { slice: Duration::from_millis(20), seed: 3 };
         for policy in ["lazy_wake=on", "lazy_wake=off"] {
             let user: Arc<dyn Backend> = Arc::new(User::new(policy).unwrap());
-            let sample = on_model(&user, &turn, 8).unwrap();
+            let sample = on_workers(&user, &turn, 8).unwrap();
             assert!(sample.ops >= 8 && sample.ops % 8 == 0);
+        }
+    }
+
+    /// The bars: twice and four times fewer switches. The model counts the same on any machine.
+    #[test]
+    fn a_slow_drive_wakes_a_lazy_waiter_less_often() {
+        let scratch = Scratch::new(std::path::Path::new("/var/tmp")).unwrap();
+        let file = DirectFile::make(scratch.path(), 1 << 20).unwrap();
+        let turn = Turn { slice: Duration::from_millis(200), seed: 5 };
+        for (depth, bar) in [(8, 2), (32, 4)] {
+            let sleeps = |policy: &str| {
+                let model = Arc::new(Model::new(DEVICE, turn.seed));
+                let user: Arc<dyn Backend> =
+                    Arc::new(User::with_model(policy, model.clone()).unwrap());
+                let sample = on_model(&user, &model, &file, &turn, depth).unwrap();
+                assert_eq!(sample.ops % depth as u64, 0);
+                (sample.usage.voluntary, sample.ops)
+            };
+            let (on, off) = (sleeps("lazy_wake=on"), sleeps("lazy_wake=off"));
+            assert_eq!(on, sleeps("lazy_wake=on"));
+            assert!(off.0 * on.1 >= bar * on.0 * off.1, "depth {depth}: {on:?} {off:?}");
+            assert_eq!(on.0 * depth as u64, on.1, "one sleep for each round");
         }
     }
 }

@@ -76,6 +76,11 @@ impl Ring {
         unsafe { AtomicU32::from_ptr(self.base.add(offset as usize).cast()) }
     }
 
+    /// Its descriptor.
+    pub fn fd(&self) -> i32 {
+        self.fd
+    }
+
     /// Places for SQEs.
     #[inline]
     pub fn room(&self) -> u32 {
@@ -159,7 +164,7 @@ mod tests {
 
     #[test]
     fn nops_come_back_through_the_engine() {
-        let backend: Arc<dyn Backend> = Arc::new(User::new("").unwrap());
+        let backend: Arc<dyn Backend> = Arc::new(User::new("inline=never").unwrap());
         let mut ring = Ring::new(&backend, 8, MODERN).unwrap();
         ring.limit_workers(1, 1).unwrap();
         let mut cqes = Vec::new();

@@ -2,8 +2,10 @@
 
 use super::{Backend, Counters};
 use crate::error::{Error, Result};
+use anyring_engine::aio::model::Model;
 use anyring_engine::{Caller, Config, Engine, Errno, Policy};
 use anyring_uapi::Params;
+use std::sync::Arc;
 
 /// See the module's description.
 pub struct User {
@@ -57,18 +59,33 @@ fn answer(result: std::result::Result<u32, Errno>) -> std::result::Result<u32, i
 impl User {
     /// An engine with this policy. A name or value that this build does not have is an error.
     pub fn new(policy: &str) -> Result<User> {
-        let policy = Policy::parse(policy.as_bytes()).map_err(|item| {
-            let item = String::from_utf8_lossy(item);
-            Error::new(format!("not available in this build: {item}"))
-        })?;
-        let config = Config {
-            fds: anyring_front::layout::choose(nofile_hard()),
-            policy,
-            raw_threads: false,
-            interrupt_signal: install_interrupt(),
-        };
-        Ok(User { engine: Engine::new(config) })
+        Ok(User { engine: Engine::new(config(policy)?) })
     }
+
+    /// As [`User::new`], with a model of a device where kernel AIO would be.
+    pub fn with_model(policy: &str, model: Arc<Model>) -> Result<User> {
+        Ok(User { engine: Engine::with_model(config(policy)?, model) })
+    }
+}
+
+impl User {
+    /// The engine's counters.
+    pub fn stats(&self) -> anyring_engine::Stats {
+        self.engine.stats()
+    }
+}
+
+fn config(policy: &str) -> Result<Config> {
+    let policy = Policy::parse(policy.as_bytes()).map_err(|item| {
+        let item = String::from_utf8_lossy(item);
+        Error::new(format!("not available in this build: {item}"))
+    })?;
+    Ok(Config {
+        fds: anyring_front::layout::choose(nofile_hard()),
+        policy,
+        raw_threads: false,
+        interrupt_signal: install_interrupt(),
+    })
 }
 
 impl Backend for User {
