@@ -363,6 +363,10 @@ fn uses_the_engine_and_exits() {
                         IoUring::builder().backend(Backend::User).build(2).unwrap();
                     push(&mut ring, nop(9));
                     ring.submit_and_wait(1).unwrap();
+                    drop(ring);
+                    // As daemons do: the file has to be opened again.
+                    // SAFETY: closes descriptors that nobody uses any more.
+                    unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) };
                 }
                 // SAFETY: ends the child, with its exit handlers.
                 unsafe { libc::exit(0) }

@@ -52,6 +52,9 @@ pub fn bench(request: &Bench) -> Result<(), Failure> {
     }
     let machine = Machine::read(&request.dir);
     println!("{}", machine.line());
+    if let Some(warning) = machine.warning() {
+        println!("{warning}");
+    }
     stop::install();
     let mut outcomes = Vec::new();
     let result = run_all(request, &mut outcomes);
@@ -74,10 +77,17 @@ fn run_all(request: &Bench, outcomes: &mut Vec<Outcome>) -> Result<(), Failure> 
         if request.experiment != "all" && request.experiment != experiment.name {
             continue;
         }
-        let outcome = run::run(experiment, &settings).map_err(|e| Failure::own(e.to_string()))?;
-        if let Some(outcome) = outcome {
-            print!("{}", report::text::outcome(&outcome));
-            outcomes.push(outcome);
+        match run::run(experiment, &settings) {
+            Ok(Some(outcome)) => {
+                print!("{}", report::text::outcome(&outcome));
+                outcomes.push(outcome);
+            }
+            Ok(None) => {}
+            // The others may well run.
+            Err(error) if !outcomes.is_empty() => {
+                println!("\n{}: left out: {error}", experiment.name);
+            }
+            Err(error) => return Err(Failure::own(error.to_string())),
         }
         if stop::asked() {
             return Err(Failure { message: "stopped; kept what was finished".into(), code: 130 });

@@ -272,10 +272,16 @@ impl Plan {
         backend: Arc<dyn Backend>,
         mut work: impl FnMut(&Arc<dyn Backend>, &Turn) -> Result<Sample> + Send + 'static,
     ) {
+        let about_workers = policy.contains("wq_");
         let work: Work = Box::new(move |turn| {
             let before = backend.counters();
             let mut sample = work(&backend, turn)?;
             if let (Some(before), Some(now)) = (before, backend.counters()) {
+                if about_workers && now.wq_items == before.wq_items {
+                    return Err(Error::new(
+                        "no request went to a worker, so that its policy changes nothing",
+                    ));
+                }
                 sample.extra.extend(now.figures(&before, sample.ops));
             }
             Ok(sample)
@@ -287,6 +293,18 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_policy_about_workers_without_work_for_them_is_no_result() {
+        let mut plan = Plan::default();
+        plan.user("idle", "wq_locking=split", |_, _| Ok(Sample::default()));
+        plan.user("plain", "", |_, _| Ok(Sample::default()));
+        let turn = Turn { slice: Duration::ZERO, seed: 0 };
+        let [idle, plain] = &mut plan.arms[..] else { panic!("two arms") };
+        let error = (idle.work)(&turn).unwrap_err().to_string();
+        assert!(error.starts_with("no request went to a worker"), "{error}");
+        assert!((plain.work)(&turn).is_ok());
+    }
 
     #[test]
     fn joined_samples_are_as_one() {

@@ -44,6 +44,16 @@ impl Machine {
         }
     }
 
+    /// What to think of the figures if others were at work: arms with more threads then get more of the CPUs.
+    pub fn warning(&self) -> Option<String> {
+        let Machine { load_1min, cpus, .. } = self;
+        (*load_1min > *cpus as f64 / 2.0).then(|| {
+            format!(
+                "The load was {load_1min} on {cpus} CPUs at the start: others' work is in the figures, so repeat it on a quiet machine"
+            )
+        })
+    }
+
     /// On one line.
     pub fn line(&self) -> String {
         let Machine { cpu, cpus, memory_gib, kernel, filesystem, load_1min } = self;
@@ -62,4 +72,18 @@ fn filesystem(dir: &std::path::Path) -> String {
     });
     let holding = fields.filter(|(point, _)| dir.starts_with(point));
     holding.max_by_key(|(point, _)| point.len()).map_or("unknown".into(), |(_, kind)| kind.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_machine_is_warned_of() {
+        let machine =
+            Machine { cpus: 2, load_1min: 0.9, ..Machine::read(std::path::Path::new("/")) };
+        assert_eq!(machine.warning(), None);
+        let busy = Machine { load_1min: 1.1, ..machine };
+        assert!(busy.warning().unwrap().contains("load was 1.1 on 2 CPUs"));
+    }
 }

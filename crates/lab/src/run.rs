@@ -131,8 +131,10 @@ pub fn run(experiment: &'static Experiment, request: &Request) -> Result<Option<
     }
     bar.finish_and_clear();
     let ratios = compare(experiment.ratios, &arms);
-    let outcome = Outcome { experiment, arms, ratios, skipped: plan.skipped, rounds };
-    Ok((rounds > 0).then_some(outcome))
+    let outcome =
+        Outcome { experiment, arms, ratios, skipped: std::mem::take(&mut plan.skipped), rounds };
+    // Where no arm can run, that is the result.
+    Ok((rounds > 0 || plan.arms.is_empty()).then_some(outcome))
 }
 
 fn setting(request: &Request, scratch: &Path) -> Setting {
@@ -293,6 +295,30 @@ mod tests {
         assert_eq!(plan.skipped, [("hangs".into(), "failed: no end within 1 s, stopped".into())]);
         let kept: Vec<_> = arms.iter().map(|a| (a.name.as_str(), a.samples.len())).collect();
         assert_eq!(kept, [("a", 2), ("b", 2)]);
+    }
+
+    #[test]
+    fn an_experiment_without_arms_says_why() {
+        static NONE: Experiment = Experiment {
+            name: "none",
+            about: "nothing",
+            method: "",
+            unit: "x/s",
+            ratios: &[],
+            prepare: |_| {
+                let mut plan = Plan::default();
+                plan.skip("a", "it is not here");
+                plan.add(Arm::new("b", Kind::Limit, |_| Err(Error::new("no luck"))));
+                Ok(plan)
+            },
+        };
+        let dir = std::env::temp_dir();
+        let outcome = run(&NONE, &Request { quick: true, runs: 3, limit: LIMIT, dir }).unwrap();
+        let outcome = outcome.unwrap();
+        assert_eq!((outcome.arms.len(), outcome.rounds), (0, 0));
+        let text = crate::report::text::outcome(&outcome);
+        assert!(text.contains("skipped a: it is not here\nskipped b: failed: no luck\n"), "{text}");
+        assert_eq!(crate::report::finding(&outcome), "Nothing could be measured here.");
     }
 
     #[test]

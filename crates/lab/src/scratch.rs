@@ -11,8 +11,8 @@ impl Scratch {
     /// A new folder inside `dir`.
     pub fn new(dir: &Path) -> Result<Scratch> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let next = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = dir.join(format!("anyring-bench-{}-{next}", std::process::id()));
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = dir.join(format!("anyring-bench-{}-{number}", std::process::id()));
         std::fs::create_dir(&path).map_err(|e| {
             let path = path.display();
             Error::io(format!("cannot make {path} (name another folder with --dir)"), e)

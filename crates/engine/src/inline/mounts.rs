@@ -72,7 +72,7 @@ const KERNEL: &[&[u8]] = &[
 /// Nearly every machine has this automount; only who names it walks into it.
 const AUTOMOUNT: &[u8] = b"/proc/sys/fs/binfmt_misc";
 
-/// Whether a path may lead to [`AUTOMOUNT`], by its look.
+/// Whether a path may lead to `AUTOMOUNT`, by its look.
 pub fn leads_to_automount(path: &[u8]) -> bool {
     path.starts_with(b"/proc") || path.starts_with(b"//") || path.windows(2).any(|two| two == b"..")
 }

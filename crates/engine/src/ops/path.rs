@@ -50,7 +50,7 @@ impl PathOp {
     pub fn second_dir(&self) -> Option<i32> {
         (self.second_dir >= 0).then_some(self.second_dir)
     }
-    /// See [`Op::paths`]. What a symbolic link contains is not walked.
+    /// The paths that it walks. What a symbolic link contains is not walked.
     pub fn walks(&self) -> [Option<Walk<'_>>; 2] {
         let second = |dir| Some(Walk { dir, path: Some(&self.second) });
         let first = Some(Walk { dir: None, path: self.path.bytes() });

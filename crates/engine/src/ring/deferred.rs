@@ -47,7 +47,7 @@ impl Ring {
     }
 
     /// The program and its eventfd learn that there is task work.
-    fn show_task_work(&self) {
+    pub fn show_task_work(&self) {
         if self.has(TASKRUN_FLAG) {
             self.mem.set_sq_flags(SQ_TASKRUN);
         }

@@ -200,9 +200,7 @@ impl Ring {
             self.come_back();
             return self.nap(&nap, &wait, until, target);
         }
-        let slept = self.sleep(&wait, until, batch);
-        self.cq.lock().remove_sleeper(target);
-        slept
+        self.sleep(&wait, until, batch, target)
     }
 
     /// One sleep in the ring's epoll.
@@ -211,6 +209,7 @@ impl Ring {
         wait: &Wait,
         until: Option<u64>,
         batch: usize,
+        target: u32,
     ) -> Result<Option<()>, Errno> {
         let timeout = match until {
             None => None,
@@ -222,12 +221,17 @@ impl Ring {
         self.come_back();
         let mut events = [Event::default(); 64];
         let limit = if self.defers() { batch.min(events.len()) } else { events.len() };
-        let n = epoll::wait(self.epfd_with_aio()?, &mut events[..limit], timeout, wait.mask)?;
+        let slept = self
+            .epfd_with_aio()
+            .and_then(|ep| epoll::wait(ep, &mut events[..limit], timeout, wait.mask));
+        // First, or what this thread is about to post would wake it.
+        self.cq.lock().remove_sleeper(target);
+        let n = slept?;
         if n == 0 {
             return Ok(None);
         }
         if events[..n].iter().any(|e| e.token != super::TOKEN_WAKE) {
-            self.handle_events(&events[..n]);
+            self.handle_events(&events[..n], if self.defers() { batch } else { usize::MAX });
         }
         Ok(Some(()))
     }

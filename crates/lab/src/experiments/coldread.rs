@@ -2,7 +2,7 @@
 
 use super::randread::RingQueue;
 use super::Experiment;
-use crate::arm::{Arm, Kind, Measure, Plan, RatioDef, Sample, Setting, Turn};
+use crate::arm::{latencies, Arm, Kind, Measure, Plan, RatioDef, Sample, Setting, Turn};
 use crate::error::{Error, Result};
 use crate::reads::{Buffers, Queue, Read, SMALL};
 use crate::ring::{Backend, MODERN};
@@ -88,14 +88,33 @@ impl ColdFile {
 }
 
 fn run(queue: &mut dyn Queue, file: &ColdFile, turn: &Turn) -> Result<Sample> {
-    let mut order = file.cool(turn.seed)?.into_iter();
+    let order = file.cool(turn.seed)?;
     let buffers = Buffers::new(DEPTH, SMALL);
+    let result = run_into(&buffers, queue, file, order, turn);
+    if result.is_err() {
+        // Reads that are still in flight write there.
+        std::mem::forget(buffers);
+    }
+    result
+}
+
+fn run_into(
+    buffers: &Buffers,
+    queue: &mut dyn Queue,
+    file: &ColdFile,
+    order: Vec<u64>,
+    turn: &Turn,
+) -> Result<Sample> {
+    let mut order = order.into_iter();
     let (mut free, mut done, mut ops) = ((0..DEPTH).collect::<Vec<_>>(), Vec::new(), 0);
+    let (mut began, mut latency) = ([Instant::now(); DEPTH], latencies());
     let (start, before) = (Instant::now(), Usage::process());
     loop {
-        let more = start.elapsed() < turn.slice;
+        let now = Instant::now();
+        let more = now - start < turn.slice;
         let starting = if more { free.len().min(order.len()) } else { 0 };
         for (slot, block) in free.split_off(free.len() - starting).into_iter().zip(&mut order) {
+            began[slot] = now;
             let (fd, offset) = (file.file.as_raw_fd(), block * SMALL as u64);
             queue.queue(Read { slot, fd, buf: buffers.get(slot), len: SMALL, offset })?;
         }
@@ -103,15 +122,18 @@ fn run(queue: &mut dyn Queue, file: &ColdFile, turn: &Turn) -> Result<Sample> {
             break;
         }
         queue.wait(1, &mut done)?;
+        let now = Instant::now();
         for &(slot, result) in &done {
             if result != SMALL as i64 {
                 return Err(Error::new(format!("a read of {SMALL} bytes gave {result}")));
             }
+            let _ = latency.record((now - began[slot]).as_nanos() as u64);
             free.push(slot);
         }
         ops += done.len() as u64;
     }
-    Ok(Sample::rate(ops, start.elapsed(), Usage::process().since(before)))
+    let (elapsed, usage) = (start.elapsed(), Usage::process().since(before));
+    Ok(Sample::rate(ops, elapsed, usage).with_latency(latency))
 }
 
 /// Each thread takes the next block.
@@ -155,7 +177,8 @@ mod tests {
         for policy in ["", "wq_readahead=off"] {
             let user: Arc<dyn Backend> = Arc::new(User::new(policy).unwrap());
             let mut queue = RingQueue::new(&user, DEPTH as u32, MODERN).unwrap();
-            assert_eq!(run(&mut queue, &file, &turn).unwrap().ops, 512);
+            let sample = run(&mut queue, &file, &turn).unwrap();
+            assert_eq!((sample.ops, sample.latency.unwrap().len()), (512, 512));
         }
         assert_eq!(on_threads(&file, &turn).unwrap().ops, 512);
     }

@@ -63,6 +63,9 @@ fn machine(out: &mut String, machine: &Machine) {
         let _ = write!(out, "<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
     }
     *out += "</dl>";
+    if let Some(warning) = machine.warning() {
+        let _ = write!(out, "<p class=\"worse\">{}.</p>", escape(&warning));
+    }
 }
 
 /// All comparisons on the same axis, an experiment a card.
@@ -92,8 +95,10 @@ fn section(out: &mut String, outcome: &Outcome, about: &About<'_>) {
     let _ = write!(out, "<section id=\"{name}\"><h2>{name}</h2>");
     let _ = write!(out, "<p class=\"soft\">{}</p>", escape(experiment.about));
     let _ = write!(out, "<p class=\"finding\">{}</p>", escape(&finding(outcome)));
-    plots(out, outcome);
-    out.push_str(&arms_table(outcome));
+    if !outcome.arms.is_empty() {
+        plots(out, outcome);
+        out.push_str(&arms_table(outcome));
+    }
     if let Some(rows) = text::counters(outcome) {
         out.push_str(&table(&rows, |cell, _, _| escape(cell)));
     }

@@ -15,6 +15,9 @@ pub fn page(outcomes: &[Outcome], machine: &Machine, options: &str) -> String {
          io_uring. Medians with 95 % intervals; comparisons are made run by run, and above 1 the first named is better.\n"
     );
     let _ = writeln!(out, "Machine: {}.", machine.line());
+    if let Some(warning) = machine.warning() {
+        let _ = writeln!(out, "\n{warning}.");
+    }
     let _ = writeln!(out, "\n## Where something else is better\n");
     comparisons(&mut out, outcomes, Verdict::Worse);
     let _ = writeln!(out, "\n## Where the engine, or the idea, is better\n");

@@ -55,6 +55,9 @@ pub fn verdict_word(result: &RatioResult) -> &'static str {
 /// What an experiment found, in one sentence: its first comparison, and how the others ended.
 pub fn finding(outcome: &Outcome) -> String {
     let unit = outcome.experiment.unit;
+    if outcome.arms.is_empty() {
+        return "Nothing could be measured here.".into();
+    }
     let Some((first, others)) = outcome.ratios.split_first() else {
         let arms = outcome.arms.iter();
         let one = |arm: &crate::run::ArmResult| {
@@ -145,7 +148,13 @@ mod tests {
             ratio: Ratio::of(&[*ratio; 8], &[1.0; 8]).unwrap(),
         };
         let ratios = experiment.ratios.iter().zip(ratios).map(ratio).collect();
-        Outcome { experiment, arms: Vec::new(), ratios, skipped: Vec::new(), rounds: 8 }
+        let arm = crate::run::ArmResult {
+            name: "a".into(),
+            kind: crate::arm::Kind::User,
+            policy: String::new(),
+            samples: Vec::new(),
+        };
+        Outcome { experiment, arms: vec![arm], ratios, skipped: Vec::new(), rounds: 8 }
     }
 
     #[test]

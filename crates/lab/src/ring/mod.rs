@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn nops_come_back_through_the_engine() {
-        let backend: Arc<dyn Backend> = Arc::new(User::new("").unwrap());
+        let backend: Arc<dyn Backend> = Arc::new(User::new("inline=never").unwrap());
         let mut ring = Ring::new(&backend, 8, MODERN).unwrap();
         ring.limit_workers(1, 1).unwrap();
         let mut cqes = Vec::new();
