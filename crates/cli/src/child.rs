@@ -11,6 +11,8 @@ pub enum Outcome {
     Refused(Errno),
     /// The child died of this signal.
     Killed(i32),
+    /// There could be no child, for this reason.
+    Untried(Errno),
 }
 
 impl Outcome {
@@ -39,12 +41,12 @@ pub fn attempt(attempt: impl FnOnce() -> Result<u32, Errno>) -> Outcome {
     let mut ends = [0; 2];
     // SAFETY: two descriptors are written.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-        return Outcome::Refused(last_errno());
+        return Outcome::Untried(last_errno());
     }
     // SAFETY: one thread.
     let pid = unsafe { libc::fork() };
     match pid {
-        -1 => Outcome::Refused(last_errno()),
+        -1 => Outcome::Untried(last_errno()),
         0 => {
             let answer = match attempt() {
                 Ok(value) => i64::from(value),

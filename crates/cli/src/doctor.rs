@@ -54,6 +54,9 @@ impl Findings {
         let auto = match self.auto() {
             "kernel" => "leaves io_uring to the kernel",
             "user" => "answers with its own engine",
+            _ if matches!(self.verdict, Verdict::Untried(_)) => {
+                "cannot tell: no process could be started to try it"
+            }
             _ => "cannot help: seccomp filters that trap are not allowed here",
         };
         let mut text = String::new();
@@ -74,6 +77,9 @@ impl Findings {
                 Outcome::Works(_) => "yes".to_owned(),
                 Outcome::Refused(errno) => format!("no, {}", uring::name(errno)),
                 Outcome::Killed(signal) => format!("no, killed by signal {signal}"),
+                Outcome::Untried(errno) => {
+                    format!("unknown, no process to try it: {}", uring::name(errno))
+                }
             };
             let aio = match self.aio {
                 Some((used, max)) if feature.key == "kernel_aio" => {
@@ -93,7 +99,9 @@ impl Findings {
             .map(|f| {
                 let value = match f.outcome {
                     Outcome::Works(_) => json!({"works": true}),
-                    Outcome::Refused(errno) => json!({"works": false, "errno": errno.0}),
+                    Outcome::Refused(errno) | Outcome::Untried(errno) => {
+                        json!({"works": false, "errno": errno.0})
+                    }
                     Outcome::Killed(signal) => json!({"works": false, "signal": signal}),
                 };
                 (f.key.to_owned(), value)

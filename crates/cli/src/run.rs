@@ -196,6 +196,13 @@ fn check_trap() -> Result<(), Failure> {
         Outcome::Works(_) => return Ok(()),
         Outcome::Refused(errno) => uring::name(errno),
         Outcome::Killed(signal) => format!("killed by signal {signal}"),
+        Outcome::Untried(errno) => {
+            return Err(Failure::own(format!(
+                "no process could be started to try a seccomp filter ({}); raise the limit of \
+                 processes (ulimit -u), or use --engine kernel",
+                uring::name(errno)
+            )))
+        }
     };
     Err(Failure::own(format!(
         "seccomp filters that trap are not allowed here ({why}), so io_uring calls cannot be \

@@ -25,6 +25,8 @@ pub enum Verdict {
     Memlock,
     /// Something else answers with this error.
     Other(Errno),
+    /// There was no process to try it in, for this reason.
+    Untried(Errno),
 }
 
 /// What is known about this place besides the call's own answer.
@@ -80,6 +82,7 @@ pub fn explain(outcome: Outcome, place: Place) -> Verdict {
     let errno = match outcome {
         Outcome::Works(features) => return Verdict::Works { missing: missing(features) },
         Outcome::Killed(signal) => return Verdict::Kills(signal),
+        Outcome::Untried(errno) => return Verdict::Untried(errno),
         Outcome::Refused(errno) => errno,
     };
     match (errno, place.sysctl) {
@@ -126,13 +129,16 @@ impl Verdict {
             Verdict::Kills(_) => "seccomp-kill",
             Verdict::Memlock => "memlock",
             Verdict::Other(_) => "errno",
+            Verdict::Untried(_) => "untried",
         }
     }
 
     /// The error number, where there is one.
     pub fn errno(&self) -> Option<i32> {
         match self {
-            Verdict::Filter(errno) | Verdict::Other(errno) => Some(errno.0),
+            Verdict::Filter(errno) | Verdict::Other(errno) | Verdict::Untried(errno) => {
+                Some(errno.0)
+            }
             Verdict::NoSyscall => Some(Errno::NOSYS.0),
             Verdict::Sysctl(_) => Some(Errno::PERM.0),
             Verdict::Memlock => Some(Errno::NOMEM.0),
@@ -160,6 +166,9 @@ impl Verdict {
                 "blocked: a ring needs more memory than RLIMIT_MEMLOCK allows (ENOMEM)".to_owned()
             }
             Verdict::Other(errno) => format!("blocked: io_uring_setup answers {}", name(*errno)),
+            Verdict::Untried(errno) => {
+                format!("unknown: no process could be started to try it, {}", name(*errno))
+            }
         }
     }
 }
@@ -197,6 +206,7 @@ mod tests {
         assert_eq!(refused(Errno::NOMEM, OPEN), Verdict::Memlock);
         assert_eq!(refused(Errno::MFILE, OPEN), Verdict::Other(Errno::MFILE));
         assert_eq!(explain(Outcome::Killed(31), filtered), Verdict::Kills(31));
+        assert_eq!(explain(Outcome::Untried(Errno::AGAIN), OPEN), Verdict::Untried(Errno::AGAIN));
         assert!(explain(Outcome::Works(u32::MAX), OPEN).works());
     }
 

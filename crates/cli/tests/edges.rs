@@ -48,6 +48,11 @@ fn a_forced_async_write_to_a_broken_pipe_raises_no_signal() {
 }
 
 #[test]
+fn a_callback_thread_of_the_c_library_uses_a_ring() {
+    assert_eq!(same("callback", "true"), "callback 40\n");
+}
+
+#[test]
 fn waits_left_by_longjmp_keep_no_descriptors() {
     assert_eq!(same("longjmp", "ulimit -Sn 200"), "all left\n");
 }

@@ -78,6 +78,10 @@ const TAIL: &str = "
   whatever reason. Several events of a multishot poll that come before anybody looked are one.
 - A worker that is interrupted by a cancel gives -ECANCELED where Linux 6.18 may give -EINTR or
   -512.
+- SEND_ZC and SENDMSG_ZC copy, and say so where REPORT_USAGE asks; the notification follows the result
+  at once. ARCHITECTURE.md says why.
+- CQE_F_SOCK_NONEMPTY may be missing where bytes wait, once a ring's sockets had nothing left after 32
+  receives in a row that filled their buffers; then one in 16 is asked (`sample_inq=off`: all are).
 - Zero-copy receive, NAPI and device commands answer as a kernel without them.
 ";
 

@@ -22,6 +22,9 @@ pub struct Policy {
     /// `bias=on|off`: a ring's locks cost a thread that is alone with the ring no atomic operation. Off where calls
     /// arrive in a signal handler, which costs more than it saves.
     pub bias: bool,
+    /// `sample_inq=on|off`: a socket is asked whether more bytes wait, for CQE_F_SOCK_NONEMPTY, only now and then once the
+    /// ring's sockets had none many times in a row.
+    pub sample_inq: bool,
     /// `rewrite=on|off`: the preload front door replaces a hot system call site after its first trap.
     pub rewrite: bool,
     /// `wq_locking=split|coarse`: see [`crate::wq`].
@@ -64,6 +67,7 @@ impl Policy {
         reap_ordered: false,
         inline: Inline::Adaptive,
         bias: true,
+        sample_inq: true,
         rewrite: true,
         wq_locking: WqLocking::Split,
         wq_free_batch: 16,
@@ -93,6 +97,7 @@ impl Policy {
             b"lazy_reactor" => &mut self.lazy_reactor,
             b"aio" => &mut self.aio,
             b"bias" => &mut self.bias,
+            b"sample_inq" => &mut self.sample_inq,
             b"rewrite" => &mut self.rewrite,
             b"wq_linger" => &mut self.wq_linger,
             b"wq_readahead" => &mut self.wq_readahead,
@@ -123,7 +128,7 @@ impl Policy {
     /// Names and values, for error messages.
     pub const HELP: &'static str =
         "lazy_wake=on|off, lazy_reactor=on|off, inline=adaptive|never|always, bias=on|off, \
-        rewrite=on|off, aio=on|off, iopoll_reap=each|ordered, \
+        sample_inq=on|off, rewrite=on|off, aio=on|off, iopoll_reap=each|ordered, \
         wq_locking=split|coarse, wq_free_batch=1..1024, wq_free_max_delay_us=100..1000000, \
         wq_linger=on|off, wq_readahead=on|off";
 }

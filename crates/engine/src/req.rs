@@ -39,6 +39,8 @@ pub enum FileRef {
     Plain(i32),
     /// A duplicate that keeps the open file for a request that waits.
     Owned(OwnedFd),
+    /// A duplicate that several waiting requests share.
+    Shared(Arc<OwnedFd>),
     /// A registered file.
     Fixed(Arc<FixedFile>),
 }
@@ -51,6 +53,7 @@ impl FileRef {
             FileRef::None => -1,
             FileRef::Plain(fd) => *fd,
             FileRef::Owned(fd) => fd.raw(),
+            FileRef::Shared(fd) => fd.raw(),
             FileRef::Fixed(file) => file.fd.raw(),
         }
     }
@@ -134,6 +137,17 @@ impl Req {
     #[inline]
     pub fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
+    }
+    /// Whether the program is to take its completion for a worker's: it was one's, or the kernel always makes it one's.
+    pub fn is_from_worker(&self) -> bool {
+        let belongs = self.has(sqe::ASYNC) || self.def.always_async || self.op.creates();
+        let over_before = self.early.is_some() || !self.started;
+        match self.via {
+            Via::Inline | Via::Aio => {
+                belongs && !over_before && !self.def.on_ring && !self.multishot
+            }
+            Via::Polled | Via::Worker => true,
+        }
     }
     /// LINK or HARDLINK.
     #[inline]

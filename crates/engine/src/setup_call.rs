@@ -2,6 +2,7 @@
 
 use crate::engine::Inner;
 use crate::host::{fd, user};
+use crate::ops::net::leftover::Leftover;
 use crate::ring::shared::SharedRings;
 use crate::ring::state::State;
 use crate::ring::{setup, Ring};
@@ -79,7 +80,8 @@ fn build(
     let enabled = p.flags & R_DISABLED == 0;
     let owner = (enabled && p.flags & SINGLE_ISSUER != 0).then_some(caller.tid);
     let efd = engine.fds.move_high(fd::eventfd()?)?;
-    let state = State::new(enabled, owner);
+    let leftover = Leftover::new(engine.config.policy.sample_inq);
+    let state = State::new(enabled, owner, leftover);
     Ok(Arc::new(Ring::new(engine.new_id(), p.flags, mem, task, Arc::downgrade(engine), efd, state)))
 }
 

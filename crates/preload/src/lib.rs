@@ -16,7 +16,7 @@
 //! | [`calls`] | what each call means, whichever way it came |
 //! | [`state`], [`tls`] | what the process and the thread know |
 //! | [`syscall`], [`rings`], [`fds`], [`waits`] | interposed: calls that lead to the engine |
-//! | [`masks`], [`actions`] | interposed: SIGSYS stays deliverable and ours |
+//! | [`masks`], [`actions`], [`notify`] | interposed: SIGSYS stays deliverable and ours |
 //! | [`limits`], [`ids`] | interposed: RLIMIT_NOFILE, credentials |
 //! | [`exec`], [`spawn`] | interposed: anyring goes on into what is executed |
 //! | [`exit`], [`report`] | ends of threads and processes; the line of statistics |
@@ -46,6 +46,7 @@ mod lock;
 mod maps;
 mod masks;
 mod next;
+mod notify;
 mod program_sigsys;
 mod report;
 mod rewrite;

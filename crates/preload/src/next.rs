@@ -5,6 +5,7 @@
 //! runs the dynamic linker; a call that comes earlier, from another library's constructor,
 //! looks its function up itself. A function the C library does not have answers ENOSYS.
 
+use crate::notify::SigEvent;
 use crate::sys;
 use core::ffi::{c_char, c_int, c_uint, c_void};
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -150,5 +151,7 @@ next! {
     fn setgroups(n: size_t, list: *const gid_t) -> c_int;
     fn posix_spawn(pid: *mut pid_t, path: *const c_char, actions: *const posix_spawn_file_actions_t, attr: *const posix_spawnattr_t, argv: Strings, envp: Strings) -> c_int;
     fn posix_spawnp(pid: *mut pid_t, file: *const c_char, actions: *const posix_spawn_file_actions_t, attr: *const posix_spawnattr_t, argv: Strings, envp: Strings) -> c_int;
+    fn timer_create(clock: c_int, event: *const SigEvent, timer: *mut c_void) -> c_int;
+    fn mq_notify(queue: c_int, event: *const SigEvent) -> c_int;
     fn quick_exit(status: c_int) -> c_int;
 }

@@ -5,6 +5,8 @@
 //! Nothing here links against the engine: a program meets it only through `anyring run`.
 
 pub mod expected;
+pub mod load;
+pub mod place;
 pub mod places;
 pub mod process;
 pub mod sandbox;

@@ -89,6 +89,31 @@ fn eventfd_async(cx: &mut Cx) {
         }),
     );
     cx.say("CQE", r.cqes());
+    let st = buf(256);
+    for (name, request) in [
+        ("NOP", nop(4).flags(ASYNC)),
+        ("STATX", q(op::STATX).fd(libc::AT_FDCWD).addr(dir.cpath("f")).off(at(st) as u64).ud(4)),
+        (
+            "STATX of no file",
+            q(op::STATX).fd(libc::AT_FDCWD).addr(dir.cpath("g")).off(at(st) as u64).ud(4),
+        ),
+        ("READ", read(f.as_raw_fd(), at(buf(8)), 4, 4).off(0).flags(ASYNC)),
+        (
+            "OPENAT that creates",
+            q(op::OPENAT).fd(libc::AT_FDCWD).addr(dir.cpath("h")).opf(0o102).ud(4),
+        ),
+    ] {
+        // By the third at the latest the file's data and names are in memory.
+        let signals = (0..3).map(|_| {
+            r.push(request);
+            r.submit();
+            r.wait(1, 2000);
+            sys::sleep_ms(10);
+            r.take();
+            eventfd_value(*e)
+        });
+        cx.say(name, format!("{:?}", signals.collect::<Vec<_>>()));
+    }
 }
 
 fn eventfd_disabled(cx: &mut Cx) {

@@ -4,12 +4,14 @@ use crate::scenario::Scenario;
 
 mod async_waits;
 mod cancels;
+mod crowds;
 mod direct;
 mod direct_more;
 mod drain;
 mod eventfds;
 mod fd_ops;
 mod fs;
+mod gone;
 mod issuer;
 mod kbufs;
 mod link_breaks;
@@ -44,9 +46,11 @@ const TOPICS: &[&[Scenario]] = &[
     link_breaks::SCENARIOS,
     cancels::SCENARIOS,
     polls::SCENARIOS,
+    crowds::SCENARIOS,
     overflow::SCENARIOS,
     waits::SCENARIOS,
     issuer::SCENARIOS,
+    gone::SCENARIOS,
     eventfds::SCENARIOS,
     kbufs::SCENARIOS,
     multishot::SCENARIOS,

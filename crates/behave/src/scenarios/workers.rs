@@ -13,6 +13,7 @@ pub const SCENARIOS: &[Scenario] = &[
     scenario!(iowq_async_recvs, "1,000 receives with ASYNC on sockets need few threads", 20),
     scenario!(iowq_async_writes, "depth 8 of ASYNC writes: few threads"),
     scenario!(iowq_blocked_opens, "blocked work does not hold up other work"),
+    scenario!(iowq_when_seen, "when the completion of a request for a worker can be seen"),
     scenario!(iowq_no_threads, "inline work starts no thread"),
     scenario!(iowq_exit_while_writing, "a process that ends while workers still write"),
     scenario!(teardown_buffers, "after a ring is gone, nothing writes into its buffers"),
@@ -199,6 +200,43 @@ fn iowq_blocked_opens(cx: &mut Cx) {
     let opened = r.collect(3);
     cx.say("the opens, once there is a reader", opened.iter().filter(|c| c.res >= 0).count());
     drop(reader);
+}
+
+fn iowq_when_seen(cx: &mut Cx) {
+    let dir = Dir::new();
+    let f = dir.file("f", b"data");
+    cx.both_setups(|cx, kind| {
+        let requests = || {
+            [
+                ("NOP", nop(1).flags(ASYNC)),
+                ("READ", read(f.as_raw_fd(), at(buf(8)), 4, 1).off(0).flags(ASYNC)),
+                (
+                    "STATX",
+                    q(op::STATX)
+                        .fd(libc::AT_FDCWD)
+                        .addr(dir.cpath("f"))
+                        .off(at(buf(256)) as u64)
+                        .ud(1),
+                ),
+            ]
+        };
+        // What is cached, or has been quick before, may take another way from the second time on.
+        for (name, request) in requests().into_iter().chain(requests()) {
+            let r = Ring::new(8, kind);
+            r.push(request);
+            r.submit();
+            sys::sleep_ms(20);
+            cx.say(name, format!("{} seen after the call", r.ready()));
+            r.wait(1, 2000);
+            cx.say("CQE", r.cqes());
+            r.push_all(&[request, nop(2)]);
+            r.submit();
+            sys::sleep_ms(20);
+            cx.say("and a NOP", format!("{} seen after the call", r.ready()));
+            r.wait(2, 2000);
+            cx.say("CQEs", if kind == 0 { r.cqes_sorted() } else { r.cqes() });
+        }
+    });
 }
 
 fn iowq_no_threads(cx: &mut Cx) {

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct io_uring ring;
@@ -131,6 +132,28 @@ static void left_by_longjmp(void) {
     puts("all left");
 }
 
+static volatile int answer = 1;
+
+static void on_timer(union sigval value) {
+    io_uring_prep_nop(io_uring_get_sqe(&ring));
+    io_uring_submit(&ring);
+    answer = wait_for(2000) + value.sival_int;
+}
+
+// A callback in a thread of the C library's, which blocks all signals.
+static void callback_thread(void) {
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD};
+    struct itimerspec soon = {{0, 0}, {0, 1000000}};
+    timer_t timer;
+    event.sigev_value.sival_int = 40;
+    event.sigev_notify_function = on_timer;
+    timer_create(CLOCK_MONOTONIC, &event, &timer);
+    timer_settime(timer, 0, &soon, NULL);
+    while (answer == 1)
+        usleep(1000);
+    printf("callback %d\n", answer);
+}
+
 int main(int argc, char **argv) {
     const char *way = argc > 1 ? argv[1] : "";
     pipe(ends);
@@ -148,6 +171,8 @@ int main(int argc, char **argv) {
         closed_under_waiter();
     if (!strcmp(way, "pipe"))
         broken_pipe();
+    if (!strcmp(way, "callback"))
+        callback_thread();
     if (!strcmp(way, "longjmp"))
         left_by_longjmp();
     return 0;

@@ -21,6 +21,13 @@ pub struct Prepared {
     pub bytes: u64,
 }
 
+impl Prepared {
+    /// It comes with an I/O priority.
+    pub fn has_priority(&self) -> bool {
+        self.iocb.flags & aio::FLAG_IOPRIO != 0
+    }
+}
+
 /// See the module's description.
 pub enum Queue {
     /// The kernel's.

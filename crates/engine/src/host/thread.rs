@@ -225,12 +225,14 @@ pub fn switches() -> Switches {
     Switches { voluntary: usage.ru_nvcsw, involuntary: usage.ru_nivcsw }
 }
 
-/// Takes back a SIGPIPE that a call of this thread has just raised while its signals are blocked.
-pub fn take_back_sigpipe() {
-    const SIGPIPE: u64 = 13;
+/// A pipe without reader.
+pub const SIGPIPE: i32 = 13;
+
+/// Takes back a SIGPIPE that a call of this thread has just raised while its signals are blocked. False if there is none.
+pub fn take_back_sigpipe() -> bool {
     let set = 1u64 << (SIGPIPE - 1);
     let zero = [0i64; 2];
     let args = [&raw const set as usize, 0, zero.as_ptr() as usize, 8, 0, 0];
     // SAFETY: the set and the timespec are locals; nothing is waited for.
-    let _ = unsafe { syscall(nr::__NR_rt_sigtimedwait, args) };
+    unsafe { syscall(nr::__NR_rt_sigtimedwait, args) }.is_ok()
 }

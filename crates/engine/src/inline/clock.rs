@@ -17,6 +17,12 @@ pub struct Clock {
     origin_ns: u64,
 }
 
+impl Default for Clock {
+    fn default() -> Clock {
+        Clock::new()
+    }
+}
+
 impl Clock {
     /// A clock whose rate is found as it goes.
     pub fn new() -> Clock {
@@ -29,12 +35,11 @@ impl Clock {
         Ticks(ticks())
     }
 
-    /// Whether more than [`INLINE_SLOW_NS`] have passed.
+    /// Whether more than [`INLINE_SLOW_NS`] passed between two readings, the second of which is fresh.
     #[inline]
-    pub fn is_slow(&self, since: Ticks) -> bool {
-        let now = ticks();
-        let passed = now.wrapping_sub(since.0);
-        passed > SURELY_QUICK && self.to_ns(passed, now) > INLINE_SLOW_NS
+    pub fn is_slow(&self, since: Ticks, now: Ticks) -> bool {
+        let passed = now.0.wrapping_sub(since.0);
+        passed > SURELY_QUICK && self.to_ns(passed, now.0) > INLINE_SLOW_NS
     }
 
     #[cold]

@@ -66,6 +66,12 @@ pub struct History {
     records: [AtomicU32; CELLS],
 }
 
+impl Default for History {
+    fn default() -> History {
+        History::new()
+    }
+}
+
 impl History {
     /// Everything is quick until it was slow.
     pub fn new() -> History {

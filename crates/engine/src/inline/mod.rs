@@ -42,9 +42,16 @@ pub struct Turn {
     anywhere: bool,
     here: Option<bool>,
     switches: Switches,
+    /// When the last measured call ended, if nothing but the engine's own work has been done since.
+    last: Option<Ticks>,
 }
 
 impl Turn {
+    /// Something is done that is not measured.
+    #[inline]
+    pub fn interrupt(&mut self) {
+        self.last = None;
+    }
     /// Whether a path that only the program has seen may be walked.
     pub fn any_path_is_local(&self) -> bool {
         self.anywhere
@@ -107,7 +114,14 @@ impl Inline {
         let known = mounts.refresh(fds);
         let (paths, anywhere) = (known && mounts.paths_are_local(), known && mounts.all_local());
         self.remote.store(known && !paths, Relaxed);
-        *turn = Turn { fresh: true, paths, anywhere, here: None, switches: thread::switches() };
+        *turn = Turn {
+            fresh: true,
+            paths,
+            anywhere,
+            here: None,
+            switches: thread::switches(),
+            last: None,
+        };
     }
 
     /// Whether a cell's operation has been quick.
@@ -123,13 +137,15 @@ impl Inline {
     /// Starts to measure a call in the submitter. `turn` is fresh.
     #[inline]
     pub fn watch_inline(&self, turn: &Turn) -> Watch {
-        Watch { before: turn.switches, began: self.clock.now() }
+        Watch { before: turn.switches, began: turn.last.unwrap_or_else(|| self.clock.now()) }
     }
 
     /// A call in the submitter has ended.
     #[inline]
     pub fn ended_inline(&self, turn: &mut Turn, cell: Cell, watch: Watch) {
-        let slow = self.clock.is_slow(watch.began) && {
+        let now = self.clock.now();
+        turn.last = Some(now);
+        let slow = self.clock.is_slow(watch.began, now) && {
             turn.switches = thread::switches();
             was_slow(watch.before, turn.switches)
         };
@@ -138,7 +154,8 @@ impl Inline {
 
     /// A call in a worker has ended.
     pub fn ended_in_worker(&self, cell: Cell, watch: Watch) {
-        let slow = self.clock.is_slow(watch.began) && was_slow(watch.before, thread::switches());
+        let slow = self.clock.is_slow(watch.began, self.clock.now())
+            && was_slow(watch.before, thread::switches());
         self.history.worker_call(cell, slow);
     }
 

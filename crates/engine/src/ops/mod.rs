@@ -124,6 +124,10 @@ impl Op {
     pub fn is_quick_advice(&self) -> bool {
         matches!(self, Op::Advise(advice) if advice.is_quick())
     }
+    /// Makes a file.
+    pub fn creates(&self) -> bool {
+        matches!(self, Op::Open(open) if open.creates())
+    }
     /// Closes a registered file, not a descriptor.
     pub fn closes_slot(&self) -> bool {
         matches!(self, Op::Close(close) if close.is_slot())

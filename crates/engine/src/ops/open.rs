@@ -35,6 +35,10 @@ impl Open {
     pub fn path(&self) -> &UserPath {
         &self.path
     }
+    /// See [`Op::creates`].
+    pub fn creates(&self) -> bool {
+        creates(self.how)
+    }
     /// See [`Op::capture`].
     pub fn capture(&mut self) -> Result<(), Errno> {
         self.path.capture(false)

@@ -4,20 +4,22 @@
 //! stream refuses offsets (ESPIPE), a file that has no such form refuses the flag (EOPNOTSUPP).
 
 use super::{Ctx, FileUse, Issue, Op, OpDef};
-use crate::aio::queue::Prepared;
-use crate::host::aio::{self, Iocb};
 use crate::host::rw::Iovec;
 use crate::host::{self, fd, nr, poll, user};
 use crate::inline::buffered;
-use crate::limits::{IOV_MAX, RW_BYTES_MAX};
+use crate::limits::{INLINE_BYTES_MAX, IOV_MAX, RW_BYTES_MAX};
 use crate::policy::Inline as Mode;
 use crate::registered::buffers::FixedBuffer;
 use crate::registered::groups::Take;
-use crate::req::{FileRef, Req};
+use crate::req::Req;
 use crate::Errno;
 use anyring_uapi::setup::IOPOLL;
 use anyring_uapi::{op, sqe, Sqe};
 use std::sync::Arc;
+
+mod direct;
+
+pub use direct::{after_aio, is_direct, prepare, suits_aio, Landed};
 
 const RWF_HIPRI: u32 = 0x1;
 const RWF_NOWAIT: u32 = 0x8;
@@ -268,6 +270,28 @@ pub fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
     }
 }
 
+/// A cached read by offset that has all its bytes, straight from its SQE; `None` for any other.
+#[inline]
+pub fn read_at_once(sqe: &Sqe) -> Option<i32> {
+    let len = sqe.len as usize;
+    let plain = sqe.op_flags == 0 && sqe.pad2 == 0 && (sqe.off as i64) >= 0 && sqe.fd >= 0;
+    if !plain || len == 0 || len > INLINE_BYTES_MAX || !buffered::is_known(sqe.fd) {
+        return None;
+    }
+    let iov = Iovec { base: sqe.addr as usize, len };
+    let (fd, vec) = (sqe.fd as usize, &raw const iov as usize);
+    let args = [fd, vec, 1, sqe.off as usize, 0, RWF_NOWAIT as usize];
+    // SAFETY: the vector is a local; what it points to is the program's, which the kernel checks.
+    match unsafe { host::syscall(nr::__NR_preadv2, args) } {
+        Ok(n) if n == len || n == 0 => Some(n as i32),
+        Ok(_) => None,
+        Err(_) => {
+            buffered::forget(sqe.fd);
+            None
+        }
+    }
+}
+
 /// The most frequent case in one system call: a cached read that has all its bytes. `None` for any other, and for every
 /// error: which one it is depends on what is looked at first.
 fn quick(req: &mut Req, ctx: &mut Ctx<'_>) -> Option<Issue> {
@@ -295,8 +319,8 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
     if let Some(issue) = quick(req, ctx) {
         return Ok(issue);
     }
-    if is_known_direct(req, ctx) && hold_buffer(req, ctx).is_ok() {
-        return to_aio(req, ctx);
+    if direct::is_known(req, ctx) && hold_buffer(req, ctx).is_ok() {
+        return direct::to_aio(req, ctx);
     }
     let status = fd::status_flags(req.file.raw())?;
     hold_buffer(req, ctx)?;
@@ -317,15 +341,15 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
     }
     let user_nowait = rw.flags & RWF_NOWAIT != 0;
     let hipri = rw.flags & RWF_HIPRI != 0 && !ctx.ring.has(IOPOLL);
-    let direct = status & nr::O_DIRECT != 0;
-    if ctx.ring.has(IOPOLL) && !direct {
+    let has_direct = status & nr::O_DIRECT != 0;
+    if ctx.ring.has(IOPOLL) && !has_direct {
         // Only direct transfers can be polled for.
         return Err(Errno::OPNOTSUPP);
     }
-    if direct && finds_direct(req, ctx) {
-        return to_aio(req, ctx);
+    if has_direct && direct::is_found(req, ctx) {
+        return direct::to_aio(req, ctx);
     }
-    if direct && !ctx.may_block() && !user_nowait {
+    if has_direct && !ctx.may_block() && !user_nowait {
         // A direct transfer waits for the device even with RWF_NOWAIT.
         return Ok(Issue::Worker);
     }
@@ -342,100 +366,6 @@ fn try_issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
         return_buffer(req, ctx);
     }
     Ok(outcome)
-}
-
-/// Whether kernel AIO can do this transfer, if its file is direct. It knows no file position.
-pub fn suits_aio(req: &Req, polled: bool) -> bool {
-    let Op::Rw(rw) = &req.op else { return false };
-    let plain = !rw.attributes && !rw.multishot && rw.done == 0 && req.creds.is_none();
-    let empty = rw.memory.total() == 0 && !req.has(sqe::BUFFER_SELECT);
-    plain && !empty && rw.offset >= 0 && (rw.flags & RWF_HIPRI == 0 || polled)
-}
-
-/// Its file was direct the last time, and kernel AIO is to be had.
-fn is_known_direct(req: &Req, ctx: &mut Ctx<'_>) -> bool {
-    let Some(st) = &mut ctx.st else { return false };
-    st.aio.hints.is_direct(&req.file)
-        && suits_aio(req, ctx.ring.has(IOPOLL))
-        && ctx.ring.open_aio(st)
-}
-
-/// Its file has O_DIRECT: remembered, if kernel AIO is to be had.
-fn finds_direct(req: &Req, ctx: &mut Ctx<'_>) -> bool {
-    let Some(st) = &mut ctx.st else { return false };
-    if !suits_aio(req, ctx.ring.has(IOPOLL)) {
-        return false;
-    }
-    let Ok(stat) = fd::stat(req.file.raw()) else { return false };
-    let fits = (stat.is_regular() || stat.is_block()) && ctx.ring.open_aio(st);
-    if fits {
-        st.aio.hints.learn(&req.file, &stat);
-    }
-    fits
-}
-
-fn to_aio(req: &mut Req, ctx: &mut Ctx<'_>) -> Result<Issue, Errno> {
-    let max = wanted(req);
-    choose_buffer(req, ctx, max)?;
-    Ok(Issue::Aio)
-}
-
-/// The transfer as kernel AIO takes it. Vectors stay where they are, in the request.
-pub fn prepare(req: &Req, token: u64) -> Prepared {
-    let Op::Rw(rw) = &req.op else { return Prepared::default() };
-    let chosen = req.selected.map(|buf| Iovec { base: buf.addr, len: buf.len });
-    let (opcodes, buf, nbytes) = match (&chosen, &rw.memory) {
-        (Some(v), _) | (None, Memory::One(v) | Memory::Fixed(v)) => {
-            ([aio::PREAD, aio::PWRITE], v.base, v.len)
-        }
-        (None, Memory::Many(v) | Memory::ManyFixed(v)) => {
-            ([aio::PREADV, aio::PWRITEV], v.as_ptr() as usize, v.len())
-        }
-    };
-    let iocb = Iocb {
-        data: token,
-        rw_flags: rw.flags | RWF_NOWAIT,
-        opcode: opcodes[usize::from(rw.write)],
-        priority: rw.ioprio,
-        fd: req.file.raw() as u32,
-        buf: buf as u64,
-        nbytes: nbytes as u64,
-        offset: rw.offset,
-        flags: if rw.ioprio != 0 { aio::FLAG_IOPRIO } else { 0 },
-        ..Iocb::default()
-    };
-    Prepared { iocb, bytes: wanted(req) as u64 }
-}
-
-/// What becomes of a transfer that kernel AIO has ended with `res`.
-pub fn after_aio(req: &mut Req, res: i32) -> Landed {
-    let total = wanted(req);
-    let Op::Rw(rw) = &mut req.op else { return Landed::Ended };
-    let user_nowait = rw.flags & RWF_NOWAIT != 0;
-    if (res == Errno::AGAIN.res() && !user_nowait) || res == Errno::OPNOTSUPP.res() {
-        return Landed::HasToWait;
-    }
-    if res > 0 && (res as usize) < total && !user_nowait && !is_direct(&req.file) {
-        // A buffered file after all, of which only the beginning was in memory.
-        rw.done = res as usize;
-        return Landed::HasToWait;
-    }
-    req.failed |= res as usize != total;
-    Landed::Ended
-}
-
-/// Whether the file has O_DIRECT now.
-pub fn is_direct(file: &FileRef) -> bool {
-    fd::status_flags(file.raw()).is_ok_and(|flags| flags & nr::O_DIRECT != 0)
-}
-
-/// See [`after_aio`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Landed {
-    /// It has its result.
-    Ended,
-    /// Not without waiting: a worker's.
-    HasToWait,
 }
 
 fn done(req: &Req) -> usize {
@@ -522,7 +452,7 @@ fn inline(req: &mut Req, ctx: &mut Ctx<'_>, chosen: Option<Iovec>, status: u32) 
     let at_offset = matches!(&req.op, Op::Rw(rw) if rw.offset >= 0);
     match transfer(req, ctx, chosen, RWF_NOWAIT) {
         Ok(n) => {
-            if status & nr::O_DIRECT == 0 {
+            if at_offset && status & nr::O_DIRECT == 0 {
                 buffered::learn(req.file.raw());
             }
             after_partial(req, ctx, chosen, n)

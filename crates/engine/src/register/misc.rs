@@ -134,13 +134,15 @@ pub fn iowq_affinity(call: &Call<'_>) -> Result<u32, Errno> {
     if let Some(sqpoll) = &*call.ring.sqpoll.lock() {
         thread::set_affinity(sqpoll.tid.load(core::sync::atomic::Ordering::Acquire) as i32, &mask)?;
     }
-    pool(call).pool.set_affinity(Some(mask)).map(|()| 0)
+    pool(call).pool.set_affinity(Some(mask));
+    Ok(0)
 }
 
 /// IORING_UNREGISTER_IOWQ_AFF.
 pub fn unregister_iowq_affinity(call: &Call<'_>) -> Result<u32, Errno> {
     call.no_arg()?;
-    pool(call).pool.set_affinity(None).map(|()| 0)
+    pool(call).pool.set_affinity(None);
+    Ok(0)
 }
 
 /// IORING_REGISTER_IOWQ_MAX_WORKERS: {bounded, unbounded}, replaced by the old values.

@@ -3,7 +3,7 @@
 
 use super::state::State;
 use super::{Ring, TOKEN_AIO};
-use crate::aio::queue::Queue;
+use crate::aio::queue::{Prepared, Queue};
 use crate::aio::Flying;
 use crate::host::aio::Event;
 use crate::host::{fd, poll};
@@ -117,7 +117,7 @@ impl Ring {
                     }
                 }
                 Err(e) => {
-                    self.refuse(st, &queue, batch[done].iocb.data, e);
+                    self.refuse(st, &queue, &batch[done], e);
                     done += 1;
                 }
             }
@@ -144,15 +144,31 @@ impl Ring {
     }
 
     /// A transfer was not taken.
-    fn refuse(self: &Arc<Ring>, st: &mut State, queue: &Queue, token: u64, e: Errno) {
-        let Some(flying) = st.aio.flight.remove(token) else { return };
+    fn refuse(self: &Arc<Ring>, st: &mut State, queue: &Queue, one: &Prepared, e: Errno) {
+        let Some(flying) = st.aio.flight.remove(one.iocb.data) else { return };
         let req = self.alight(st, flying);
         let bell_is_gone = e == Errno::BADF && queue.bell().is_some_and(|bell| !fd::is_open(bell));
-        if bell_is_gone || matches!(e, Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM) {
+        // A priority may be refused too, and that is the program's to know.
+        let call_is_refused = e == Errno::NOSYS || (e == Errno::PERM && !one.has_priority());
+        if bell_is_gone || call_is_refused {
+            self.give_up_aio(st);
+        }
+        if bell_is_gone || call_is_refused || e == Errno::OPNOTSUPP {
             self.to_worker_after_aio(st, req);
         } else {
             st.aio.hints.forget(&req.file);
             self.complete(st, req, e.res(), 0);
+        }
+    }
+
+    /// The queue takes nothing: from now on workers do it.
+    fn give_up_aio(&self, st: &mut State) {
+        st.aio.refused = u32::MAX;
+        if st.aio.flight.is_empty() {
+            (st.aio.queue, st.aio.in_epoll) = (None, false);
+        }
+        if let Some(engine) = self.engine.upgrade() {
+            engine.aio_refused.fetch_add(1, Ordering::Relaxed);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Cancelling: one predicate, and one way to take a waiting request.
 
-use super::pending::{Pending, TimerKind};
+use super::pending::{Kind, Pending, TimerKind};
 use super::state::State;
 use super::Ring;
 use crate::host::fd;
@@ -49,14 +49,20 @@ impl Criteria {
         if self.flags & OP != 0 && self.opcode != opcode {
             return false;
         }
-        let by_data = self.flags & (FD | OP) == 0 || self.flags & USERDATA != 0;
-        !by_data || self.user_data == user_data
+        !self.names_data() || self.user_data == user_data
+    }
+    /// Only requests with its user_data match.
+    fn names_data(&self) -> bool {
+        self.flags & ANY == 0 && (self.flags & (FD | OP) == 0 || self.flags & USERDATA != 0)
     }
     /// All that match, not one.
     pub fn wants_all(&self) -> bool {
         self.flags & (ALL | ANY) != 0
     }
 }
+
+/// Requests looked at of each kind to cancel one: a few, as a worker may have finished one just now.
+const CANDIDATES: usize = 8;
 
 /// What became of a request that was to be taken.
 pub enum Found {
@@ -101,12 +107,6 @@ impl Ring {
 
     /// Keys that match, workers' first, then poll arms, then futex waits, then timers: the kernel's order of search.
     fn matching(&self, st: &State, what: &Criteria) -> Vec<Key> {
-        let rank = |p: &Pending| match p {
-            Pending::Work(_) => 0,
-            Pending::Poll(_) => 1,
-            Pending::Futex(_) => 2,
-            Pending::Timer(_) => 3,
-        };
         let hit = |p: &Pending| match p {
             Pending::Work(item) => what.matches(item.user_data, item.opcode, item.file),
             Pending::Poll(arm) => what.matches(arm.req.user_data, arm.req.def.code, arm.fd()),
@@ -116,8 +116,13 @@ impl Ring {
             }
         };
         let mut keys = Vec::new();
-        for wanted in 0..4 {
-            keys.extend(st.pending.keys_where(|p| rank(p) == wanted && hit(p)));
+        for kind in Kind::ALL {
+            if what.names_data() {
+                let most = if what.wants_all() { usize::MAX } else { CANDIDATES };
+                keys.extend(st.pending.with_data(kind, what.user_data, hit).take(most));
+            } else {
+                keys.extend(st.pending.keys_where(|p| p.kind() == kind && hit(p)));
+            }
         }
         keys
     }
@@ -174,5 +179,6 @@ impl Ring {
         st.tw.clear();
         st.drain.clear();
         st.chain.clear();
+        st.spare.clear();
     }
 }

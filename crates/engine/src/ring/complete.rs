@@ -83,7 +83,7 @@ impl Ring {
             (op::TIMEOUT, _) => Kind::Timeout,
             _ => Kind::Normal,
         };
-        let from_worker = !matches!(req.via, Via::Inline | Via::Aio);
+        let from_worker = req.is_from_worker();
         if let Some(usage) = req.notification {
             // The cancelled rest of a chain does not announce what follows.
             let more = if req.started { cqe::F_MORE } else { 0 };
@@ -100,6 +100,9 @@ impl Ring {
                 let entry = super::cq::Entry { cqe, extra, large };
                 return self.post(st, entry, kind, from_worker);
             }
+        }
+        if from_worker && req.via == Via::Inline && self.has(setup::DEFER_TASKRUN) {
+            return self.post_as_worker(st, cqe);
         }
         self.post(st, cqe.into(), kind, from_worker);
     }
@@ -178,6 +181,7 @@ impl Ring {
                     let task = self.task_of(&req);
                     self.start(st, &task, req);
                 }
+                TaskWork::Post(cqe) => self.post_deferred(st, cqe),
                 TaskWork::FailChain(req, silent) => self.fail_chain(st, req, silent),
                 TaskWork::Complete(mut req, res, flags) => {
                     if req.def.code == op::LINK_TIMEOUT {
@@ -298,6 +302,9 @@ impl Ring {
         let Some(Pending::Poll(mut arm)) = st.pending.take(key) else { return None };
         match self.existing_epfd() {
             Some(ep) if arm.standing.is_some() => self.leave_standing(st, &mut arm, ep),
+            _ if arm.crowd.is_some() => {
+                arm.crowd.into_iter().for_each(|id| self.leave_crowd(st, id))
+            }
             Some(ep) => drop(epoll::remove(ep, arm.fd())),
             None => {}
         }

@@ -29,10 +29,10 @@ fn weight(req: &Req) -> u32 {
 
 impl Ring {
     /// A worker has finished a request of this ring, which defers its task work.
-    pub fn hand_over(&self, item: &Arc<WorkItem>, req: Box<Req>, res: i32, flags: u32) {
+    pub fn hand_over(&self, item: Arc<WorkItem>, req: Box<Req>, res: i32, flags: u32) {
         let weight = if self.lazy_wake && self.has(DEFER_TASKRUN) { weight(&req) } else { URGENT };
         item.set_outcome(req, res, flags);
-        self.deferred.finished.push(item.clone());
+        self.deferred.finished.push(item);
         let pushed = self.deferred.lazy.push(weight);
         if self.is_gone() {
             // Nobody will take them, and they hold the ring.
@@ -47,7 +47,7 @@ impl Ring {
     }
 
     /// The program and its eventfd learn that there is task work.
-    fn show_task_work(&self) {
+    pub fn show_task_work(&self) {
         if self.has(TASKRUN_FLAG) {
             self.mem.set_sq_flags(SQ_TASKRUN);
         }
@@ -60,10 +60,11 @@ impl Ring {
             return;
         }
         for item in self.deferred.finished.take_all() {
-            st.pending.take(item.key);
+            drop(st.pending.take(item.key));
             if let Some((req, res, flags)) = item.take_outcome() {
                 self.push_task_work(st, TaskWork::Complete(req, res, flags));
             }
+            st.spare.put(item);
         }
     }
 

@@ -7,6 +7,7 @@ use super::wait::Wait;
 use super::Ring;
 use crate::host::time::{now_ns, Clock};
 use crate::host::user;
+use crate::limits::EVENTS_BATCH;
 use crate::{Caller, Errno, Inner};
 use anyring_uapi::enter::{RegWait, Timespec, REG_WAIT_TS};
 use anyring_uapi::enter::{ABS_TIMER, EXT_ARG, EXT_ARG_REG, GETEVENTS, SQ_WAIT, SQ_WAKEUP};
@@ -56,6 +57,9 @@ impl Ring {
         }
         st.holder = caller.tid;
         let submitted = self.enter_submit(&mut st, engine, caller, e);
+        if e.flags & GETEVENTS != 0 && submitted == Ok(e.to_submit) {
+            self.early_task_work(&mut st, caller, e.min_complete);
+        }
         let end = self.finish_turn(&mut st);
         st.holder = 0;
         let submitted = submitted?;
@@ -71,6 +75,14 @@ impl Ring {
         }
         self.attend();
         Ok(submitted)
+    }
+
+    /// The first round of an owner's task work, while the lock is held anyway and there is nothing to be done before.
+    fn early_task_work(self: &Arc<Ring>, st: &mut State, caller: &Caller, min: u32) {
+        let owner = self.has(DEFER_TASKRUN) && st.owner == Some(caller.tid);
+        if owner && !self.has_armed() && !st.tw.is_empty() {
+            self.run_task_work(st, Some(EVENTS_BATCH.max(min as usize)));
+        }
     }
 
     fn enter_submit(

@@ -8,6 +8,7 @@
 //! [`Cq::exact`]: super::cq::Cq::exact
 
 use super::cq::{Entry, Kind};
+use super::pending::Pending;
 use super::Ring;
 use crate::ops::Op;
 use crate::req::{Key, Req};
@@ -39,7 +40,11 @@ impl Ring {
     pub fn take_back(self: &Arc<Ring>, finished: Vec<(Key, Box<Req>)>) {
         let mut st = self.state.lock();
         for (key, _) in &finished {
-            st.pending.take(*key);
+            if let Some(Pending::Work(item)) = st.pending.take(*key) {
+                if !st.closed {
+                    st.spare.put(item);
+                }
+            }
         }
         st.outstanding = st.outstanding.saturating_sub(finished.len());
         if !st.drain.is_empty() && !st.closed {

@@ -1,15 +1,16 @@
 //! Where a request's first attempt is made: in the submitting call, or in a worker. See [`crate::inline`].
 
-use super::state::State;
+use super::state::{State, TaskWork};
 use super::Ring;
 use crate::host::fd;
 use crate::inline::history::Cell;
 use crate::limits::INLINE_BYTES_MAX;
-use crate::ops::{Ctx, Issue, Waits};
+use crate::ops::{rw, Ctx, Issue, Waits};
 use crate::policy::Inline as Mode;
 use crate::req::{FileRef, Req};
 use crate::task::Task;
-use anyring_uapi::sqe;
+use anyring_uapi::setup::{DEFER_TASKRUN, IOPOLL};
+use anyring_uapi::{op, sqe, Cqe, Sqe};
 use std::sync::Arc;
 
 impl Ring {
@@ -20,6 +21,11 @@ impl Ring {
         task: &Arc<Task>,
         req: &mut Req,
     ) -> Issue {
+        if req.multishot && req.has(sqe::ASYNC) && is_pollable(req) {
+            // It waits before its first attempt, as it does in one of the kernel's workers.
+            st.fresh_multishot |= !self.defers();
+            return Issue::Poll(crate::host::poll::IN);
+        }
         if req.def.on_ring || req.multishot {
             return self.attempt(st, task, req);
         }
@@ -84,6 +90,52 @@ impl Ring {
         }
         if let Some(engine) = self.engine.upgrade() {
             self.inline.freshen(&engine.fds, &mut st.turn);
+        }
+    }
+
+    /// A read that asks for nothing else and is over with one system call. If it is not, nothing has happened that
+    /// the usual way does not do again.
+    pub fn read_at_once(&self, st: &mut State, sqe: &Sqe) -> bool {
+        let bare = sqe.flags & !sqe::ASYNC == 0 && sqe.personality == 0 && sqe.ioprio == 0;
+        if !bare || !st.is_plain() || self.has(IOPOLL) || self.inline.mode == Mode::Never {
+            return false;
+        }
+        let Some(res) = rw::read_at_once(sqe) else { return false };
+        st.turn.interrupt();
+        let count = &mut st.counts[op::READ as usize];
+        count.submitted += 1;
+        count.inline += 1;
+        count.posted += 1;
+        let cqe = Cqe { user_data: sqe.user_data, res, flags: 0 };
+        if sqe.flags & sqe::ASYNC != 0 {
+            self.post_as_worker(st, cqe);
+        } else {
+            self.stage(st, cqe, false);
+        }
+        true
+    }
+
+    /// Posts the CQE of a request that the program expects to be a worker's, as if it were: on a DEFER_TASKRUN ring that
+    /// is its owner's affair when it asks for events.
+    pub fn post_as_worker(&self, st: &mut State, cqe: Cqe) {
+        if !self.has(DEFER_TASKRUN) {
+            return self.stage(st, cqe, true);
+        }
+        let first = !self.has_task_work();
+        // Until its CQE is posted, a draining request waits for it.
+        st.outstanding += 1;
+        self.push_task_work(st, TaskWork::Post(cqe));
+        if first {
+            self.show_task_work();
+        }
+    }
+
+    /// The CQE's turn has come.
+    pub fn post_deferred(&self, st: &mut State, cqe: Cqe) {
+        self.stage(st, cqe, true);
+        st.outstanding = st.outstanding.saturating_sub(1);
+        if !st.drain.is_empty() {
+            self.release_drained(st);
         }
     }
 

@@ -9,7 +9,6 @@ use crate::limits::SHOTS_MAX;
 use crate::ops::{Ctx, FileUse, Issue, Op};
 use crate::req::{FileRef, Key, Req, Via};
 use crate::task::Task;
-use crate::wq::WorkItem;
 use crate::Errno;
 use anyring_uapi::{op, sqe};
 use std::sync::Arc;
@@ -17,6 +16,16 @@ use std::sync::Arc;
 /// Attempts after readiness was reported before a request goes to a worker: a file may
 /// report readiness that its non-blocking form does not see.
 const SPURIOUS_MAX: u32 = 32;
+
+/// The SIGPIPE of an attempt is the submitter's, whoever made the attempt for it. From a worker, where a forced-async
+/// request belongs, none reaches the program.
+fn redirect_sigpipe(task: &Task, req: &Req) {
+    let by_worker = req.via == Via::Inline && req.has(sqe::ASYNC);
+    let by_other = req.via == Via::Polled && thread::gettid() != task.tid;
+    if (by_worker || by_other) && thread::take_back_sigpipe() && by_other {
+        let _ = thread::tgkill(task.tid, thread::SIGPIPE);
+    }
+}
 
 impl Ring {
     /// Starts a request whose turn has come.
@@ -61,6 +70,7 @@ impl Ring {
 
     /// A non-blocking attempt; a multishot request goes on until it has to wait, or to let others have a turn.
     pub fn attempt(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, req: &mut Req) -> Issue {
+        st.turn.interrupt();
         req.tried = true;
         for _ in 0..SHOTS_MAX {
             let mut ctx = Ctx { ring: self, st: Some(st), blocking: None, bold: false, task };
@@ -70,9 +80,8 @@ impl Ring {
                         return last;
                     }
                 }
-                Issue::Done(res, flags) if res == Errno::PIPE.res() && req.has(sqe::ASYNC) => {
-                    // From a worker, where such a request belongs, no SIGPIPE reaches the program.
-                    thread::take_back_sigpipe();
+                Issue::Done(res, flags) if res == Errno::PIPE.res() => {
+                    redirect_sigpipe(task, req);
                     return Issue::Done(res, flags);
                 }
                 Issue::MoreThenPoll(res, flags, events) => {
@@ -118,7 +127,7 @@ impl Ring {
             }
             Issue::Worker => self.send_to_worker(st, task, req),
             Issue::Aio => self.send_to_aio(st, task, req),
-            Issue::ArmPoll => self.arm_poll_request(st, req),
+            Issue::ArmPoll => self.arm_poll_request(st, task, req),
             Issue::ArmFutex => self.arm_futex(st, task, req),
             Issue::ArmTimer => self.arm_timer(st, req, TimerKind::Timeout),
         }
@@ -190,12 +199,14 @@ impl Ring {
         let key = st.pending.reserve();
         self.arm_link_timeout(st, &mut req, key);
         req.via = Via::Worker;
-        let item = Arc::new(WorkItem::new(self.clone(), key, req, task.clone()));
+        let item = st.spare.wrap(self, key, req, task);
         st.pending.fill(key, Pending::Work(item.clone()));
         if st.hand.as_mut().is_some_and(|hand| hand.offer(&item)) {
             return;
         }
-        if let Err(e) = task.pool.enqueue(&item) {
+        let quiet = st.quiet.covers(task, item.bound, st.sq_head);
+        let queued = if quiet { task.pool.insert(&item) } else { task.pool.enqueue(&item) };
+        if let Err(e) = queued {
             st.pending.take(key);
             if let Some(req) = item.take_request() {
                 self.complete(st, req, e.res(), 0);

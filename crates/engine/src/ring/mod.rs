@@ -5,10 +5,12 @@
 //! `state`, and alone suffices to look whether enough has completed.
 
 pub mod aio;
+pub mod by_data;
 pub mod cancel;
 pub mod chain;
 pub mod complete;
 pub mod cq;
+pub mod crowd;
 pub mod deferred;
 pub mod enter;
 pub mod finished;

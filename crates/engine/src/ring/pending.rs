@@ -1,5 +1,6 @@
 //! The table of requests that wait: for readiness, for a timer, for a worker.
 
+use super::by_data::{self, Entries, Index, Link};
 use crate::host::fd::OwnedFd;
 use crate::req::{Key, Req};
 use crate::wq::WorkItem;
@@ -15,6 +16,8 @@ pub struct PollArm {
     pub own_fd: Option<OwnedFd>,
     /// The number whose standing registration serves it, and whether its one event has come.
     pub standing: Option<(i32, bool)>,
+    /// The crowd it waits in.
+    pub crowd: Option<u32>,
     /// Poll events waited for.
     pub events: u32,
     /// Multishot: stays armed.
@@ -24,6 +27,22 @@ pub struct PollArm {
 }
 
 impl PollArm {
+    /// A one-shot wait with a registration by itself.
+    pub fn alone(req: Box<Req>, events: u32) -> PollArm {
+        PollArm {
+            req,
+            own_fd: None,
+            standing: None,
+            crowd: None,
+            events,
+            multishot: false,
+            tries: 0,
+        }
+    }
+    /// The thread that submitted it has ended: what happens next only ends it.
+    pub fn is_orphan(&self) -> bool {
+        self.req.task.as_ref().is_some_and(|task| task.is_dead())
+    }
     /// The registered descriptor.
     pub fn fd(&self) -> i32 {
         self.own_fd.as_ref().map_or(self.req.file.raw(), OwnedFd::raw)
@@ -51,6 +70,24 @@ pub struct TimerArm {
     pub kind: TimerKind,
 }
 
+/// How a request waits. A cancel searches in this order, which is the kernel's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// [`Pending::Work`].
+    Work,
+    /// [`Pending::Poll`].
+    Poll,
+    /// [`Pending::Futex`].
+    Futex,
+    /// [`Pending::Timer`].
+    Timer,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 4] = [Kind::Work, Kind::Poll, Kind::Futex, Kind::Timer];
+}
+
 /// One that waits.
 pub enum Pending {
     /// For readiness.
@@ -64,6 +101,23 @@ pub enum Pending {
 }
 
 impl Pending {
+    /// How it waits.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Pending::Work(_) => Kind::Work,
+            Pending::Poll(_) => Kind::Poll,
+            Pending::Futex(_) => Kind::Futex,
+            Pending::Timer(_) => Kind::Timer,
+        }
+    }
+    fn user_data(&self) -> u64 {
+        match self {
+            Pending::Work(item) => item.user_data,
+            Pending::Poll(arm) => arm.req.user_data,
+            Pending::Futex(req) => req.user_data,
+            Pending::Timer(timer) => timer.req.user_data,
+        }
+    }
     fn opcode(&self) -> u8 {
         match self {
             Pending::Poll(arm) => arm.req.def.code,
@@ -85,12 +139,21 @@ impl Pending {
 struct Slot {
     generation: u32,
     what: Option<Pending>,
+    /// Of the index by user_data, where the request stands from when it first waits until its place is free.
+    link: Link,
+}
+
+impl Entries for Slab<Slot> {
+    fn link(&mut self, at: u32) -> &mut Link {
+        &mut self[at as usize].link
+    }
 }
 
 /// See the module's description.
 #[derive(Default)]
 pub struct Table {
     slots: Slab<Slot>,
+    index: Index,
     generation: u32,
 }
 
@@ -99,14 +162,28 @@ impl Table {
     pub fn reserve(&mut self) -> Key {
         self.generation = self.generation.wrapping_add(1);
         let generation = self.generation;
-        let index = self.slots.insert(Slot { generation, what: None });
-        Key((generation as u64) << 32 | (index as u64 + 16))
+        let index = self.slots.insert(Slot { generation, what: None, link: Link::default() });
+        Table::key(index, generation)
     }
     /// Puts a waiting request into a reserved place.
     pub fn fill(&mut self, key: Key, what: Pending) {
-        if let Some(slot) = self.slot(key) {
-            slot.what = Some(what);
+        let hash = by_data::hash(what.kind() as u8, what.user_data());
+        let Some(slot) = self.slot(key) else { return };
+        slot.what = Some(what);
+        if !slot.link.is_linked() {
+            self.index.enter(&mut self.slots, Table::index(key) as u32, hash);
         }
+    }
+    /// Gives one that waits another user_data.
+    pub fn rename(&mut self, key: Key, user_data: u64) {
+        let Some(Pending::Poll(arm)) = self.get(key) else { return };
+        arm.req.user_data = user_data;
+        let at = Table::index(key) as u32;
+        self.index.leave(&mut self.slots, at);
+        self.index.enter(&mut self.slots, at, by_data::hash(Kind::Poll as u8, user_data));
+    }
+    fn key(index: usize, generation: u32) -> Key {
+        Key((generation as u64) << 32 | (index as u64 + 16))
     }
     fn index(key: Key) -> usize {
         (key.0 as u32 as usize).wrapping_sub(16)
@@ -121,6 +198,7 @@ impl Table {
     /// Takes one out; the place is free then.
     pub fn take(&mut self, key: Key) -> Option<Pending> {
         self.slot(key)?;
+        self.index.leave(&mut self.slots, Table::index(key) as u32);
         self.slots.remove(Table::index(key)).what
     }
     /// Takes the request out but keeps its place reserved, to be filled again or freed with [`Table::take`].
@@ -133,17 +211,27 @@ impl Table {
             .slots
             .iter()
             .filter(|(_, s)| s.what.as_ref().is_some_and(&mut matches))
-            .map(|(i, s)| Key((s.generation as u64) << 32 | (i as u64 + 16)))
+            .map(|(i, s)| Table::key(i, s.generation))
             .collect();
         keys.sort_unstable();
         keys
     }
-    /// The first that matches, in table order.
-    pub fn find(&self, mut matches: impl FnMut(&Pending) -> bool) -> Option<Key> {
-        self.slots
-            .iter()
-            .find(|(_, s)| s.what.as_ref().is_some_and(&mut matches))
-            .map(|(i, s)| Key((s.generation as u64) << 32 | (i as u64 + 16)))
+    /// Those of a kind with this user_data that match, oldest first.
+    pub fn with_data<'a>(
+        &'a self,
+        kind: Kind,
+        user_data: u64,
+        mut matches: impl FnMut(&Pending) -> bool + 'a,
+    ) -> impl Iterator<Item = Key> + 'a {
+        let first = self.index.first(by_data::hash(kind as u8, user_data));
+        let chain =
+            core::iter::successors(first, |at| Index::after(&self.slots[*at as usize].link));
+        chain.filter_map(move |at| {
+            let slot = &self.slots[at as usize];
+            let what = slot.what.as_ref()?;
+            let hit = what.kind() == kind && what.user_data() == user_data && matches(what);
+            hit.then(|| Table::key(at as usize, slot.generation))
+        })
     }
     /// Whether nothing waits.
     pub fn is_empty(&self) -> bool {

@@ -1,13 +1,14 @@
 //! Waiting for readiness: requests that would block, and POLL_ADD.
 //!
-//! Each registration has a descriptor of its own (a duplicate), so that several requests may wait on one
-//! file and the program may close its number. Requests that retry are one-shot and level-triggered. A multishot
+//! A registration has a descriptor of its own (a duplicate), so that the program may close its number, or stands
+//! ([`super::standing`]); one-shot requests on one file share one ([`super::crowd`]). Requests that retry are one-shot and level-triggered. A multishot
 //! poll is edge-triggered, which gives one event a wake-up as the kernel's does. So is every other multishot
 //! request: it stays registered, since it never waits again before its file said that it would block. One that
 //! gives way to others renews its registration, which puts it behind them if its file is still ready.
 
 use super::cq::Kind;
-use super::pending::{Pending, PollArm};
+use super::crowd;
+use super::pending::{Kind as WaitKind, Pending, PollArm};
 use super::state::State;
 use super::{Ring, TOKEN_TIMER, TOKEN_WAKE};
 use crate::host::poll::{self as epoll, Event};
@@ -50,34 +51,57 @@ impl Ring {
         mut req: Box<Req>,
         events: u32,
     ) {
-        let number = standing_number(&req);
-        if let Err(e) = self.keep_file(&mut req) {
-            return self.complete(st, req, e.res(), 0);
-        }
         req.task.get_or_insert_with(|| task.clone());
-        let req = match number {
-            Some(number) => match self.arm_standing(st, req, number, events) {
-                Some(req) => req,
-                None => return,
-            },
+        let req = match standing_number(&req) {
+            Some(number) if st.standing.is_busy(number) => {
+                if let Err((req, e)) = self.join_crowd(st, req, events) {
+                    self.arm_failed(st, task, req, e);
+                }
+                return;
+            }
+            Some(number) => {
+                if let Err(e) = self.keep_file(&mut req) {
+                    return self.complete(st, req, e.res(), 0);
+                }
+                match self.arm_standing(st, req, number, events) {
+                    Some(req) => req,
+                    None => return,
+                }
+            }
             None => req,
         };
-        let own_fd = match &req.file {
-            FileRef::Fixed(file) => match self.duplicate(file.fd.raw()) {
-                Ok(fd) => Some(fd),
-                Err(e) => return self.complete(st, req, e.res(), 0),
-            },
-            _ => None,
+        self.arm_alone(st, task, req, events);
+    }
+
+    /// Waits with a registration that is the request's alone.
+    fn arm_alone(
+        self: &Arc<Ring>,
+        st: &mut State,
+        task: &Arc<Task>,
+        mut req: Box<Req>,
+        events: u32,
+    ) {
+        let kept = self.keep_file(&mut req).and_then(|()| match &req.file {
+            FileRef::Fixed(file) => self.duplicate(file.fd.raw()).map(Some),
+            _ => Ok(None),
+        });
+        let own_fd = match kept {
+            Ok(own_fd) => own_fd,
+            Err(e) => return self.complete(st, req, e.res(), 0),
         };
         let mode = retry_mode(&req);
-        let arm = PollArm { req, own_fd, events, multishot: false, tries: 0, standing: None };
+        let arm = PollArm { own_fd, ..PollArm::alone(req, events) };
         if let Err((arm, e)) = self.register(st, arm, mode) {
-            if e == Errno::PERM && !arm.req.multishot {
-                // A file that cannot be polled.
-                return self.send_to_worker(st, task, arm.req);
-            }
-            self.complete(st, arm.req, e.res(), 0);
+            self.arm_failed(st, task, arm.req, e);
         }
+    }
+
+    fn arm_failed(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, req: Box<Req>, e: Errno) {
+        if e == Errno::PERM && !req.multishot {
+            // A file that cannot be polled.
+            return self.send_to_worker(st, task, req);
+        }
+        self.complete(st, req, e.res(), 0);
     }
 
     /// Arms the standing registration of `number`. The request comes back if it cannot serve it.
@@ -96,47 +120,48 @@ impl Ring {
         }
         self.arm();
         self.arm_link_timeout(st, &mut req, key);
-        let standing = Some((number, false));
-        let arm = PollArm { req, own_fd: None, events, multishot: false, tries: 0, standing };
+        let arm = PollArm { standing: Some((number, false)), ..PollArm::alone(req, events) };
         st.pending.fill(key, Pending::Poll(arm));
         None
     }
 
     /// POLL_ADD that was not ready.
-    pub fn arm_poll_request(self: &Arc<Ring>, st: &mut State, mut req: Box<Req>) {
+    pub fn arm_poll_request(self: &Arc<Ring>, st: &mut State, task: &Arc<Task>, mut req: Box<Req>) {
+        req.task.get_or_insert_with(|| task.clone());
         let Op::Poll(Add { events, multishot }) = req.op else {
             return self.complete(st, req, Errno::INVAL.res(), 0);
         };
+        if !multishot {
+            if let Err((req, e)) = self.join_crowd(st, req, events) {
+                self.poll_failed(st, req, events, e);
+            }
+            return;
+        }
         let own_fd = match self.duplicate(req.file.raw()) {
             Ok(fd) => fd,
             Err(e) => return self.complete(st, req, e.res(), 0),
         };
-        if let FileRef::Plain(_) = req.file {
-            req.file = FileRef::Owned(own_fd);
-        } else {
-            let arm =
-                PollArm { req, own_fd: Some(own_fd), events, multishot, tries: 0, standing: None };
-            return self.finish_poll_arm(st, arm);
+        let own_fd = match req.file {
+            FileRef::Plain(_) => {
+                req.file = FileRef::Owned(own_fd);
+                None
+            }
+            _ => Some(own_fd),
+        };
+        let arm = PollArm { own_fd, multishot, ..PollArm::alone(req, events) };
+        match self.register(st, arm, epoll::ET) {
+            Ok(()) => st.fresh_multishot = true,
+            Err((arm, e)) => self.poll_failed(st, arm.req, events, e),
         }
-        self.finish_poll_arm(
-            st,
-            PollArm { req, own_fd: None, events, multishot, tries: 0, standing: None },
-        );
     }
 
-    fn finish_poll_arm(self: &Arc<Ring>, st: &mut State, arm: PollArm) {
-        let multishot = arm.multishot;
-        let mode = if multishot { epoll::ET } else { epoll::ONESHOT };
-        match self.register(st, arm, mode) {
-            Ok(()) => st.fresh_multishot |= multishot,
-            // Not pollable: always ready, and so done.
-            Err((arm, Errno::PERM)) => {
-                let ready = (arm.events & ALWAYS_READY) as i32;
-                let res = if ready == 0 { Errno::INVAL.res() } else { ready };
-                self.complete(st, arm.req, res, 0);
-            }
-            Err((arm, e)) => self.complete(st, arm.req, e.res(), 0),
+    fn poll_failed(self: &Arc<Ring>, st: &mut State, req: Box<Req>, events: u32, e: Errno) {
+        if e != Errno::PERM {
+            return self.complete(st, req, e.res(), 0);
         }
+        // Not pollable: always ready, and so done.
+        let ready = (events & ALWAYS_READY) as i32;
+        self.complete(st, req, if ready == 0 { Errno::INVAL.res() } else { ready }, 0);
     }
 
     fn register(
@@ -159,13 +184,15 @@ impl Ring {
     }
 
     /// Handles events that epoll reported. The state lock is taken once for all.
-    pub fn handle_events(self: &Arc<Ring>, events: &[Event]) {
+    pub fn handle_events(self: &Arc<Ring>, events: &[Event], limit: usize) {
         let mut st = self.state.lock();
-        self.handle_events_locked(&mut st, events);
+        self.handle_events_locked(&mut st, events, limit);
         self.finish_turn(&mut st);
     }
 
-    fn handle_events_locked(self: &Arc<Ring>, st: &mut State, events: &[Event]) {
+    /// Serves at most `limit` requests, or as many as there are events.
+    fn handle_events_locked(self: &Arc<Ring>, st: &mut State, events: &[Event], limit: usize) {
+        let mut left = limit;
         for event in events {
             match event.token {
                 TOKEN_WAKE => {}
@@ -176,7 +203,13 @@ impl Ring {
                     st.timers.set_to = None;
                     self.expire_timers(st);
                 }
-                token => self.handle_ready(st, Key(token), event.events),
+                token => {
+                    let served = match crowd::of_token(token) {
+                        Some(id) => self.crowd_ready(st, id, event.events, left.max(1)),
+                        None => self.handle_ready(st, Key(token), event.events),
+                    };
+                    left = left.saturating_sub(served);
+                }
             }
         }
     }
@@ -192,32 +225,32 @@ impl Ring {
     pub fn poll_now(self: &Arc<Ring>, st: &mut State, limit: usize) -> usize {
         let Some(ep) = self.existing_epfd() else { return 0 };
         let mut events = [Event::default(); 64];
-        let limit = limit.clamp(1, events.len());
-        let n = epoll::wait(ep, &mut events[..limit], Some((0, 0)), None).unwrap_or(0);
+        let most = limit.clamp(1, events.len());
+        let n = epoll::wait(ep, &mut events[..most], Some((0, 0)), None).unwrap_or(0);
         if events[..n].iter().any(|event| event.token == TOKEN_WAKE) {
             self.return_wake();
         }
-        self.handle_events_locked(st, &events[..n]);
+        self.handle_events_locked(st, &events[..n], limit);
         n
     }
 
-    fn handle_ready(self: &Arc<Ring>, st: &mut State, key: Key, revents: u32) {
+    fn handle_ready(self: &Arc<Ring>, st: &mut State, key: Key, revents: u32) -> usize {
         match st.pending.get(key) {
-            Some(Pending::Poll(arm)) if arm.multishot => self.poll_fired_again(st, key, revents),
-            Some(Pending::Poll(arm)) if matches!(arm.req.op, Op::Poll(_)) => {
-                let res = revents & (arm.events | epoll::ERR | epoll::HUP);
+            Some(Pending::Poll(arm)) if arm.is_orphan() => {
                 if let Some(mut arm) = self.take_poll(st, key) {
                     arm.req.via = Via::Polled;
-                    self.complete(st, arm.req, res as i32, 0);
+                    self.complete(st, arm.req, Errno::CANCELED.res(), 0);
                 }
             }
+            Some(Pending::Poll(arm)) if arm.multishot => self.poll_fired_again(st, key, revents),
             Some(Pending::Poll(_)) => self.retry_ready(st, key, revents),
-            _ => {}
+            _ => return 0,
         }
+        1
     }
 
     /// Issues a request again; if it has to wait once more its registration is armed anew.
-    fn retry_ready(self: &Arc<Ring>, st: &mut State, key: Key, revents: u32) {
+    pub fn retry_ready(self: &Arc<Ring>, st: &mut State, key: Key, revents: u32) {
         let Some(Pending::Poll(mut arm)) = st.pending.lift(key) else { return };
         let task = self.task_of(&arm.req);
         arm.tries += 1;
@@ -229,6 +262,10 @@ impl Ring {
         let outcome = self.retry(st, &task, &mut arm.req, tries);
         let rearmed = match (&outcome, self.existing_epfd()) {
             (Issue::Poll(events), Some(_)) if arm.req.multishot && arm.events == *events => true,
+            (Issue::Poll(events), Some(_)) if arm.crowd.is_some() => {
+                arm.events = *events;
+                true
+            }
             (Issue::Poll(events), Some(ep)) if arm.standing.is_some() => {
                 self.leave_standing(st, &mut arm, ep);
                 arm.events = *events;
@@ -296,13 +333,10 @@ impl Ring {
         st: &mut State,
         change: &crate::ops::poll::Remove,
     ) -> Result<(), Errno> {
-        let is_target = |p: &Pending| match p {
-            Pending::Poll(arm) => {
-                matches!(arm.req.op, Op::Poll(_)) && arm.req.user_data == change.user_data
-            }
-            _ => false,
-        };
-        let key = st.pending.find(is_target).ok_or(Errno::NOENT)?;
+        let is_poll =
+            |p: &Pending| matches!(p, Pending::Poll(a) if matches!(a.req.op, Op::Poll(_)));
+        let key = st.pending.with_data(WaitKind::Poll, change.user_data, is_poll).next();
+        let key = key.ok_or(Errno::NOENT)?;
         if change.events.is_none() && change.new_user_data.is_none() {
             let arm = self.take_poll(st, key).ok_or(Errno::NOENT)?;
             self.push_task_work(
@@ -311,15 +345,18 @@ impl Ring {
             );
             return Ok(());
         }
-        let Some(Pending::Poll(arm)) = st.pending.get(key) else { return Err(Errno::NOENT) };
         if let Some(user_data) = change.new_user_data {
-            arm.req.user_data = user_data;
+            st.pending.rename(key, user_data);
         }
+        let Some(Pending::Poll(arm)) = st.pending.get(key) else { return Err(Errno::NOENT) };
         if let Some(events) = change.events {
             arm.events = events;
+            st.fresh_multishot = true;
+            if let Some(id) = arm.crowd {
+                return self.change_member(st, id, events);
+            }
             let mode = if arm.multishot { epoll::ET } else { epoll::ONESHOT };
             let fd = arm.fd();
-            st.fresh_multishot = true;
             let ep = self.epfd()?;
             epoll::modify(ep, fd, events | mode, key.0)?;
         }

@@ -296,9 +296,15 @@ impl Mapping {
     }
 
     /// A look at the SQEs at positions `from..to` without copying them: calls `take` for each that is bare,
-    /// with its user_data. Returns the position of the first that is different, or `to`.
+    /// with its user_data and whether it has ignored flags. Returns the position of the first that is different, or `to`.
     #[inline]
-    pub fn take_bare(&self, from: u32, to: u32, bare: Bare, mut take: impl FnMut(u64)) -> u32 {
+    pub fn take_bare(
+        &self,
+        from: u32,
+        to: u32,
+        bare: Bare,
+        mut take: impl FnMut(u64, bool),
+    ) -> u32 {
         let (wanted, ignored) = (u32::from(bare.opcode), u32::from(bare.ignored) << 8);
         /// Words of an SQE: opcode, flags and ioprio; op_flags; buffer index and personality.
         const HEAD: usize = 0;
@@ -318,18 +324,19 @@ impl Mapping {
             }
             let sqe = self.sqes.addr() + (index << self.geo.sqe_shift);
             // SAFETY: inside the region and aligned, for any bytes.
-            let (bare, user_data) = unsafe {
+            let (bare, user_data, flagged) = unsafe {
                 let words = sqe as *const u32;
                 let other = words.add(OP_FLAGS).read_volatile()
                     | words.add(PERSONALITY).read_volatile() >> 16;
-                let head = words.add(HEAD).read_volatile() & !ignored;
-                let bare = head == wanted && other == 0;
-                (bare, (sqe as *const u64).add(USER_DATA).read_volatile())
+                let head = words.add(HEAD).read_volatile();
+                let bare = head & !ignored == wanted && other == 0;
+                let user_data = (sqe as *const u64).add(USER_DATA).read_volatile();
+                (bare, user_data, head & ignored != 0)
             };
             if !bare {
                 break;
             }
-            take(user_data);
+            take(user_data, flagged);
             at = at.wrapping_add(1);
         }
         at

@@ -6,8 +6,8 @@
 //! that the program closes is closed. Why a number that means another file by now does no harm:
 //! - Arming happens in the call that names the number, when it means the request's file; epoll keeps registrations by
 //!   file and number, so another file under the same number has a registration of its own.
-//! - A number serves one request at a time; a second request, and one that has to wait once more after an event, registers
-//!   its own duplicate as ever.
+//! - A number serves one request at a time; a second request joins a crowd ([`super::crowd`]), and one that has to wait once
+//!   more after an event registers its own duplicate.
 //! - What a request leaves armed under a number that changed hands fires once at most, with a key that nobody has.
 
 use crate::host::poll as epoll;
@@ -22,6 +22,11 @@ pub struct Standing {
 }
 
 impl Standing {
+    /// Whether `number` serves a request.
+    pub fn is_busy(&self, number: i32) -> bool {
+        self.numbers.get(&number).is_some_and(|busy| *busy)
+    }
+
     /// Arms `number` for one event; `None` if it serves another request already.
     pub fn arm(
         &mut self,

@@ -1,11 +1,13 @@
 //! What a ring's lock guards: the submission side, the requests that wait, the registered resources.
 
+use super::crowd::Crowds;
 use super::pending::Table;
 use super::staged::Staged;
 use super::standing::Standing;
 use super::timers::Timers;
 use crate::aio::Aio;
 use crate::inline::Turn;
+use crate::ops::net::leftover::Leftover;
 use crate::registered::buffers::Buffers;
 use crate::registered::creds::Personalities;
 use crate::registered::files::Files;
@@ -13,8 +15,8 @@ use crate::registered::groups::Groups;
 use crate::registered::region::Region;
 use crate::registered::restrictions::Restrictions;
 use crate::req::Req;
-use crate::wq::Hand;
-use anyring_uapi::op;
+use crate::wq::{Hand, Quiet, Spare};
+use anyring_uapi::{op, Cqe};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -25,6 +27,8 @@ pub enum TaskWork {
     Start(Box<Req>),
     /// Complete the rest of a chain as cancelled; `silent` if the failed member had CQE_SKIP_SUCCESS.
     FailChain(Box<Req>, bool),
+    /// Post the CQE of a request that is over.
+    Post(Cqe),
     /// Complete a request that finished elsewhere: result and CQE flags.
     Complete(Box<Req>, i32, u32),
 }
@@ -69,6 +73,8 @@ pub struct State {
     pub pending: Table,
     /// Files that stay registered.
     pub standing: Standing,
+    /// Requests that wait for the same file.
+    pub crowds: Crowds,
     /// Deadlines of the timers among them.
     pub timers: Timers,
     /// See [`TaskWork`].
@@ -85,6 +91,8 @@ pub struct State {
     pub buffers: Buffers,
     /// Provided buffers.
     pub groups: Groups,
+    /// Whether sockets are asked what is left in them.
+    pub leftover: Leftover,
     /// Registered credentials.
     pub personalities: Personalities,
     /// Restrictions in force.
@@ -97,6 +105,10 @@ pub struct State {
     pub turn: Turn,
     /// A worker completes a request now and would go on with what follows.
     pub hand: Option<Hand>,
+    /// Work items to use again.
+    pub spare: Spare,
+    /// What a submission puts off to its end.
+    pub quiet: Quiet,
     /// Counters.
     pub counts: Box<[OpCount; op::COUNT]>,
 }
@@ -112,7 +124,7 @@ impl State {
     }
 
     /// A fresh ring's.
-    pub fn new(enabled: bool, owner: Option<i32>) -> State {
+    pub fn new(enabled: bool, owner: Option<i32>, leftover: Leftover) -> State {
         State {
             holder: 0,
             enabled,
@@ -127,6 +139,7 @@ impl State {
             count_base: 0,
             pending: Table::default(),
             standing: Standing::default(),
+            crowds: Crowds::default(),
             timers: Timers::default(),
             tw: VecDeque::new(),
             staged: Staged::default(),
@@ -135,12 +148,15 @@ impl State {
             files: Files::default(),
             buffers: Buffers::default(),
             groups: Groups::default(),
+            leftover,
             personalities: Personalities::default(),
             restrictions: Restrictions::default(),
             region: None,
             boottime: false,
             turn: Turn::default(),
             hand: None,
+            spare: Spare::default(),
+            quiet: Quiet::default(),
             counts: Box::new([OpCount::default(); op::COUNT]),
         }
     }

@@ -20,6 +20,7 @@ impl Ring {
         let available = self.mem.sq_tail().wrapping_sub(st.sq_head);
         let count = to_submit.min(available).min(self.mem.geometry().sq_entries);
         let mut submitted = 0;
+        st.quiet.open();
         while submitted < count {
             let bare = self.submit_bare(st, count - submitted);
             submitted += bare;
@@ -34,6 +35,9 @@ impl Ring {
             }
             let sqe = self.mem.sqe(index);
             submitted += 1;
+            if sqe.opcode == op::READ && self.read_at_once(st, &sqe) {
+                continue;
+            }
             if !self.submit_one(st, task, &sqe) {
                 break;
             }
@@ -44,6 +48,7 @@ impl Ring {
         if !st.chain.is_empty() {
             self.close_chain(st, task);
         }
+        st.quiet.close();
         submitted
     }
 
@@ -56,9 +61,15 @@ impl Ring {
         }
         let ignored = if self.inline.mode == Mode::Never { 0 } else { sqe::ASYNC };
         let (from, wanted) = (st.sq_head, Bare { opcode: op::NOP, ignored });
-        let end = self.mem.take_bare(from, from.wrapping_add(most), wanted, |user_data| {
-            self.stage(st, Cqe { user_data, res: 0, flags: 0 }, false);
-        });
+        let end =
+            self.mem.take_bare(from, from.wrapping_add(most), wanted, |user_data, offloaded| {
+                let cqe = Cqe { user_data, res: 0, flags: 0 };
+                if offloaded {
+                    self.post_as_worker(st, cqe);
+                } else {
+                    self.stage(st, cqe, false);
+                }
+            });
         st.sq_head = end;
         let taken = end.wrapping_sub(from);
         let count = &mut st.counts[op::NOP as usize];

@@ -2,7 +2,7 @@
 
 use super::cancel::Found;
 use super::cq::Kind;
-use super::pending::{Pending, TimerArm, TimerKind};
+use super::pending::{Kind as WaitKind, Pending, TimerArm, TimerKind};
 use super::state::State;
 use super::Ring;
 use crate::host::poll as epoll;
@@ -197,12 +197,9 @@ impl Ring {
 
 impl Ring {
     fn find_timer(&self, st: &State, user_data: u64, link: bool) -> Option<Key> {
-        st.pending.find(|p| match p {
-            Pending::Timer(t) => {
-                t.req.user_data == user_data && (t.kind != TimerKind::Timeout) == link
-            }
-            _ => false,
-        })
+        let wanted = move |p: &Pending| matches!(p, Pending::Timer(t) if (t.kind != TimerKind::Timeout) == link);
+        let found = st.pending.with_data(WaitKind::Timer, user_data, wanted).next();
+        found
     }
 
     /// TIMEOUT_REMOVE: the target ends with ECANCELED. ENOENT if there is none.

@@ -83,8 +83,9 @@ impl Ring {
                 Look::Sleep(target) => {
                     let slept = self.sleep_or_nap(wait, any, batch, target);
                     self.deferred.lazy.awake();
-                    if self.defers() && !matches!(slept, Ok(Some(()))) {
-                        // Less than was wanted may be there, and counts now.
+                    let over = !matches!(slept, Ok(Some(())));
+                    if self.defers() && (over || self.has_task_work()) {
+                        // Less than was wanted may be there, and counts now: the time is up, or a TIMEOUT has fired.
                         self.owner_turn(batch, self.reap_limit(min, batch));
                     }
                     match slept {
@@ -199,9 +200,7 @@ impl Ring {
             self.come_back();
             return self.nap(&nap, &wait, until, target);
         }
-        let slept = self.sleep(&wait, until, batch);
-        self.cq.lock().remove_sleeper(target);
-        slept
+        self.sleep(&wait, until, batch, target)
     }
 
     /// One sleep in the ring's epoll.
@@ -210,6 +209,7 @@ impl Ring {
         wait: &Wait,
         until: Option<u64>,
         batch: usize,
+        target: u32,
     ) -> Result<Option<()>, Errno> {
         let timeout = match until {
             None => None,
@@ -221,12 +221,17 @@ impl Ring {
         self.come_back();
         let mut events = [Event::default(); 64];
         let limit = if self.defers() { batch.min(events.len()) } else { events.len() };
-        let n = epoll::wait(self.epfd_with_aio()?, &mut events[..limit], timeout, wait.mask)?;
+        let slept = self
+            .epfd_with_aio()
+            .and_then(|ep| epoll::wait(ep, &mut events[..limit], timeout, wait.mask));
+        // First, or what this thread is about to post would wake it.
+        self.cq.lock().remove_sleeper(target);
+        let n = slept?;
         if n == 0 {
             return Ok(None);
         }
         if events[..n].iter().any(|e| e.token != super::TOKEN_WAKE) {
-            self.handle_events(&events[..n]);
+            self.handle_events(&events[..n], if self.defers() { batch } else { usize::MAX });
         }
         Ok(Some(()))
     }

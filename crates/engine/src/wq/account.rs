@@ -13,7 +13,6 @@ use crate::policy::{Policy, WqLocking};
 use crate::req::Req;
 use crate::stack::Stack;
 use crate::sync::Lock;
-use crate::Errno;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::Arc;
 
@@ -97,6 +96,11 @@ impl Account {
             return Activated::Enough;
         }
         self.activate()
+    }
+
+    /// Adds an item, and leaves it to the caller to see that a worker is active.
+    pub fn insert(&self, item: Arc<WorkItem>) {
+        self.inbox.push(item);
     }
 
     /// Sees that a worker is active.
@@ -259,11 +263,6 @@ impl Account {
     /// The workers.
     pub fn slots(&self) -> Vec<Arc<Slot>> {
         self.inner.lock().slots.clone()
-    }
-
-    /// Calls `f` with the thread id of each worker.
-    pub fn each_worker(&self, f: impl Fn(i32) -> Result<(), Errno>) -> Result<(), Errno> {
-        self.slots().iter().try_for_each(|slot| f(slot.tid))
     }
 
     /// A worker goes into a call that may wait. Whether somebody must watch it: work waits behind it.

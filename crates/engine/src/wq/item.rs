@@ -31,9 +31,54 @@ pub struct WorkItem {
     pub regular: bool,
     /// A read of a regular file that found its data not cached.
     pub cold: bool,
-    req: Lock<Option<Box<Req>>>,
-    outcome: Lock<Option<(Box<Req>, i32, u32)>>,
+    content: Lock<Content>,
     link: Link<WorkItem>,
+}
+
+/// What is in an item.
+enum Content {
+    /// Its request, which waits.
+    Waiting(Box<Req>),
+    /// Nothing: somebody has it.
+    Taken,
+    /// The request that has ended, with its result and CQE flags.
+    Ended(Box<Req>, i32, u32),
+}
+
+/// Items of one ring that are done with, to be used again: they keep their references, and their memory.
+#[derive(Default)]
+pub struct Spare(Vec<Arc<WorkItem>>);
+
+/// Most of them.
+const SPARE_MAX: usize = 64;
+
+impl Spare {
+    /// Wraps a request whose file is its own.
+    pub fn wrap(
+        &mut self,
+        ring: &Arc<Ring>,
+        key: Key,
+        req: Box<Req>,
+        task: &Arc<Task>,
+    ) -> Arc<WorkItem> {
+        if let Some(mut item) = self.0.pop() {
+            if let Some(old) = Arc::get_mut(&mut item).filter(|old| Arc::ptr_eq(&old.task, task)) {
+                old.fill(key, req);
+                return item;
+            }
+        }
+        Arc::new(WorkItem::new(ring.clone(), key, req, task.clone()))
+    }
+    /// An item is done with, as far as the caller is concerned.
+    pub fn put(&mut self, item: Arc<WorkItem>) {
+        if self.0.len() < SPARE_MAX && Arc::strong_count(&item) == 1 {
+            self.0.push(item);
+        }
+    }
+    /// The ring goes: they hold it.
+    pub fn clear(&mut self) {
+        self.0 = Vec::new();
+    }
 }
 
 impl Linked for WorkItem {
@@ -45,44 +90,66 @@ impl Linked for WorkItem {
 impl WorkItem {
     /// Wraps a request whose file is its own.
     pub fn new(ring: Arc<Ring>, key: Key, req: Box<Req>, task: Arc<Task>) -> WorkItem {
-        let def = req.def;
-        let needs_stat = def.unbound || def.hashed;
-        let stat = needs_stat.then(|| fd::stat(req.file.raw()).ok()).flatten();
-        let regular = stat.is_some_and(|s| s.is_regular());
-        let on_disk = regular || stat.is_some_and(|s| s.is_block());
-        let cold = regular && req.tried && reads::is_candidate(&req);
-        let hash = stat.filter(|_| def.hashed && regular).map(|s| s.dev.rotate_left(32) ^ s.ino);
-        WorkItem {
+        let mut item = WorkItem {
             ring,
             key,
             task,
-            user_data: req.user_data,
-            opcode: def.code,
-            file: req.file.raw(),
-            hash,
-            bound: !def.unbound || on_disk,
-            regular,
-            cold,
-            req: Lock::new(Some(req)),
-            outcome: Lock::new(None),
+            user_data: 0,
+            opcode: 0,
+            file: -1,
+            hash: None,
+            bound: true,
+            regular: false,
+            cold: false,
+            content: Lock::new(Content::Taken),
             link: Link::default(),
-        }
+        };
+        item.fill(key, req);
+        item
+    }
+
+    fn fill(&mut self, key: Key, req: Box<Req>) {
+        let def = req.def;
+        let needs_stat = def.unbound || def.hashed;
+        let stat = needs_stat.then(|| fd::stat(req.file.raw()).ok()).flatten();
+        self.regular = stat.is_some_and(|s| s.is_regular());
+        let on_disk = self.regular || stat.is_some_and(|s| s.is_block());
+        self.cold = self.regular && req.tried && reads::is_candidate(&req);
+        let hashed = stat.filter(|_| def.hashed && self.regular);
+        self.hash = hashed.map(|s| s.dev.rotate_left(32) ^ s.ino);
+        self.bound = !def.unbound || on_disk;
+        (self.key, self.user_data, self.opcode) = (key, req.user_data, def.code);
+        self.file = req.file.raw();
+        self.content = Lock::new(Content::Waiting(req));
     }
     /// Takes the request: whoever gets it completes it.
     pub fn take_request(&self) -> Option<Box<Req>> {
-        self.req.lock().take()
+        let mut content = self.content.lock();
+        match core::mem::replace(&mut *content, Content::Taken) {
+            Content::Waiting(req) => Some(req),
+            other => {
+                *content = other;
+                None
+            }
+        }
     }
     /// Looks at the request while nobody has taken it.
     pub fn with_request<R>(&self, f: impl FnOnce(&Req) -> R) -> Option<R> {
-        self.req.lock().as_deref().map(f)
+        match &*self.content.lock() {
+            Content::Waiting(req) => Some(f(req)),
+            _ => None,
+        }
     }
     /// Its request has ended so: result and CQE flags. From now on a canceller finds nothing in it.
     pub fn set_outcome(&self, req: Box<Req>, res: i32, flags: u32) {
-        *self.outcome.lock() = Some((req, res, flags));
+        *self.content.lock() = Content::Ended(req, res, flags);
     }
     /// How it ended.
     pub fn take_outcome(&self) -> Option<(Box<Req>, i32, u32)> {
-        self.outcome.lock().take()
+        match core::mem::replace(&mut *self.content.lock(), Content::Taken) {
+            Content::Ended(req, res, flags) => Some((req, res, flags)),
+            _ => None,
+        }
     }
     /// What tells it from all others that live.
     pub fn id(&self) -> usize {

@@ -17,7 +17,9 @@ mod item;
 mod linger;
 mod manner;
 mod queue;
+mod quiet;
 mod reads;
+mod running;
 mod slot;
 mod watch;
 mod worker;
@@ -26,7 +28,8 @@ mod worker;
 mod tests;
 
 pub use account::{Counts, Stopped};
-pub use item::{Hand, WorkItem};
+pub use item::{Hand, Spare, WorkItem};
+pub use quiet::Quiet;
 pub use watch::Watch;
 
 use crate::engine::Inner;
@@ -101,6 +104,33 @@ impl Pool {
             return Err(Errno::CANCELED);
         }
         Ok(())
+    }
+
+    /// Queues an item whose submitter calls [`Pool::see_to`] soon.
+    pub fn insert(&self, item: &Arc<WorkItem>) -> Result<(), Errno> {
+        self.account(item.bound).insert(item.clone());
+        if self.is_exiting() {
+            return Err(Errno::CANCELED);
+        }
+        Ok(())
+    }
+
+    /// If work waits in an account, sees that a worker is active.
+    pub fn see_to(self: &Arc<Pool>, bound: bool) {
+        let account = self.account(bound);
+        if !account.work_waits() {
+            return;
+        }
+        match account.activate() {
+            // Where it fails, and nobody is left, the watcher tries again.
+            Activated::Start if self.start_worker(bound).is_err() => self.tick(),
+            Activated::Enough if account.has_watched() => self.tick(),
+            _ => {}
+        }
+    }
+
+    fn is(&self, other: &Arc<Pool>) -> bool {
+        core::ptr::eq(self, Arc::as_ptr(other))
     }
 
     /// Starts a worker that is counted already.
@@ -185,13 +215,10 @@ impl Pool {
         [self.bound.set_max(bound.min(most)), self.unbound.set_max(unbound.min(most))]
     }
 
-    /// IORING_REGISTER_IOWQ_AFF, or its removal.
-    pub fn set_affinity(&self, mask: Option<Vec<u8>>) -> Result<(), Errno> {
-        let apply = mask.clone().unwrap_or_else(thread::affinity);
+    /// IORING_REGISTER_IOWQ_AFF, or its removal. As with the kernel's, workers that are there finish where they are; what
+    /// comes later runs where the mask says.
+    pub fn set_affinity(self: &Arc<Pool>, mask: Option<Vec<u8>>) {
         *self.affinity.lock() = mask;
-        for account in [&self.bound, &self.unbound] {
-            account.each_worker(|tid| thread::set_affinity(tid, &apply))?;
-        }
-        Ok(())
+        self.replace_workers();
     }
 }

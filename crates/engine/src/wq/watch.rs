@@ -150,11 +150,16 @@ fn look_at(pool: &Arc<Pool>, bound: bool, before: &Seen, seen: &mut Seen) -> boo
         let _ = pool.start_worker(bound);
     }
     let reads_wait = account.has_readers() && account.reads_wait();
+    if account.work_waits() && account.crew.counts().workers == 0 {
+        // None could be started.
+        add_worker(pool, account, bound, false);
+        return true;
+    }
     if !account.has_watched() && !reads_wait {
         return owed > 0;
     }
     let waits = account.work_waits();
-    let (mut any, mut idle_cpu, mut stuck) = (waits || reads_wait, false, false);
+    let (mut any, mut off_cpu, mut stuck) = (waits || reads_wait, 0, false);
     for slot in account.slots().iter().filter(|slot| slot.is_in_call()) {
         let held = {
             let mut batch = slot.batch.lock();
@@ -171,17 +176,21 @@ fn look_at(pool: &Arc<Pool>, bound: bool, before: &Seen, seen: &mut Seen) -> boo
         if looks > 0 && slot.found_waiting() {
             account.crew.block();
         }
-        idle_cpu |= before.was_off_cpu(seen, old_cpu, cpu);
+        if slot.is_watched() && before.was_off_cpu(seen, old_cpu, cpu) {
+            off_cpu += 1;
+        }
     }
     if waits || (reads_wait && stuck) {
-        add_worker(pool, account, bound, idle_cpu || stuck);
+        // One that is on its way counts as active, and is waited for.
+        let another = stuck || (off_cpu > 0 && off_cpu >= account.crew.counts().active);
+        add_worker(pool, account, bound, another);
     }
     any
 }
 
-/// Work waits: a worker if none is active, or if those that are hardly use the CPU.
-fn add_worker(pool: &Arc<Pool>, account: &Account, bound: bool, idle_cpu: bool) {
-    let activated = if idle_cpu { account.activate_another() } else { account.activate() };
+/// Work waits: a worker if none is active, or another one.
+fn add_worker(pool: &Arc<Pool>, account: &Account, bound: bool, another: bool) {
+    let activated = if another { account.activate_another() } else { account.activate() };
     if activated == Activated::Start {
         let _ = pool.start_worker(bound);
     }

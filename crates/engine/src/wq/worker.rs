@@ -10,6 +10,7 @@ use crate::host::thread;
 use crate::host::time::{now_ns, Clock};
 use crate::ops::{Ctx, Issue};
 use crate::req::{FileRef, Req};
+use crate::ring::Ring;
 use crate::Errno;
 use core::sync::atomic::Ordering::SeqCst;
 use std::sync::Arc;
@@ -21,6 +22,9 @@ pub(super) struct Worker {
     pub(super) slot: Arc<Slot>,
     /// Its last item was a cold read.
     reading: bool,
+    /// The ring of its last item, which goes to the ring's owner and is not the worker's to look into any more. Not
+    /// kept while the worker rests.
+    ring: Option<Arc<Ring>>,
 }
 
 /// A worker's life.
@@ -32,7 +36,7 @@ pub fn run(pool: Arc<Pool>, bound: bool) {
     }
     let slot = pool.account(bound).enlist(|generation| Slot::new(tid, generation, pool.batch()));
     let engine = pool.engine.clone();
-    let mut worker = Worker { pool, bound, slot, reading: false };
+    let mut worker = Worker { pool, bound, slot, reading: false, ring: None };
     let mut ended = None;
     while let Some(item) = worker.next(ended) {
         ended = item.hash;
@@ -62,7 +66,7 @@ impl Worker {
                     self.return_held();
                     return self.leave();
                 }
-                Take::Nothing => {}
+                Take::Nothing => self.ring = None,
             }
             self.return_held();
             if self.pool.is_exiting() && !account.work_waits() {
@@ -115,7 +119,7 @@ impl Worker {
         }
         let stopped = self.slot.finish();
         match outcome {
-            Issue::Done(res, flags) => self.done(&item, req, res, flags),
+            Issue::Done(res, flags) => self.done(item, req, res, flags),
             Issue::Poll(events) if !stopped => {
                 // Its place is free only after the new registration took over the link timeout.
                 let ring = &item.ring;
@@ -127,7 +131,7 @@ impl Worker {
                 ring.attend();
                 None
             }
-            _ => self.done(&item, req, Errno::CANCELED.res(), 0),
+            _ => self.done(item, req, Errno::CANCELED.res(), 0),
         }
     }
 
@@ -245,24 +249,27 @@ impl Worker {
 
     /// A request has ended: posts its CQE at once and keeps the rest for later, if both can be; else completes it.
     fn done(
-        &self,
-        item: &Arc<WorkItem>,
+        &mut self,
+        item: Arc<WorkItem>,
         req: Box<Req>,
         res: i32,
         flags: u32,
     ) -> Option<Arc<WorkItem>> {
         if self.pool.policy.wq_free_batch > 1 && item.ring.post_at_once(&req, res, flags) {
-            let instant = manner::of(item, &req) == Manner::Quick;
+            let instant = manner::of(&item, &req) == Manner::Quick;
             let now = || now_ns(Clock::Monotonic);
             let due = self.slot.batch.lock().add(&item.ring, (item.key, req), instant, now);
             due.into_iter().flatten().for_each(Held::give_back);
             return None;
         }
         if item.ring.defers() {
-            item.ring.hand_over(item, req, res, flags);
+            let ring = self.ring.take().filter(|ring| Arc::ptr_eq(ring, &item.ring));
+            let ring = ring.unwrap_or_else(|| item.ring.clone());
+            ring.hand_over(item, req, res, flags);
+            self.ring = Some(ring);
             return None;
         }
-        let next = complete(item, req, res, flags, Some((&self.pool, self.bound)));
+        let next = complete(&item, req, res, flags, Some((&self.pool, self.bound)));
         if let Some(next) = &next {
             self.slot.begin(next.id());
         }

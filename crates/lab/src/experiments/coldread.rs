@@ -111,9 +111,9 @@ fn run_into(
     let (start, before) = (Instant::now(), Usage::process());
     loop {
         let now = Instant::now();
-        let starting = if now - start < turn.slice { free.len() } else { 0 };
-        for block in order.by_ref().take(starting) {
-            let Some(slot) = free.pop() else { break };
+        let more = now - start < turn.slice;
+        let starting = if more { free.len().min(order.len()) } else { 0 };
+        for (slot, block) in free.split_off(free.len() - starting).into_iter().zip(&mut order) {
             began[slot] = now;
             let (fd, offset) = (file.file.as_raw_fd(), block * SMALL as u64);
             queue.queue(Read { slot, fd, buf: buffers.get(slot), len: SMALL, offset })?;

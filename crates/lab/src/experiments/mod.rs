@@ -1,5 +1,6 @@
 //! The experiments, one a file.
 
+mod cached;
 mod coldread;
 mod echo;
 mod idle;
@@ -32,6 +33,7 @@ pub struct Experiment {
 pub const ALL: &[Experiment] = &[
     maildir::EXPERIMENT,
     nop::EXPERIMENT,
+    cached::EXPERIMENT,
     echo::EXPERIMENT,
     lazy_wake::EXPERIMENT,
     iopoll::EXPERIMENT,
@@ -52,7 +54,7 @@ mod tests {
     use std::path::Path;
 
     /// Names that reports are read by, and whether a figure was published that ours stands beside.
-    const NAMES: [(&str, bool); 21] = [
+    const NAMES: [(&str, bool); 23] = [
         ("maildir.user_vs_kernel", false),
         ("maildir.user_vs_kernel_qd128", false),
         ("maildir.user_vs_threads", false),
@@ -60,6 +62,8 @@ mod tests {
         ("nop.b1_user_vs_kernel", false),
         ("nop.b32_user_vs_kernel", false),
         ("nop.async_user_vs_kernel", false),
+        ("cached.user_vs_kernel", false),
+        ("cached.async_user_vs_kernel", false),
         ("echo.async_user_vs_kernel", false),
         ("echo.user_vs_kernel", false),
         ("echo.user_vs_epoll", false),

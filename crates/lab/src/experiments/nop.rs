@@ -12,10 +12,11 @@ use std::time::Instant;
 /// See the module's description.
 pub const EXPERIMENT: Experiment = Experiment {
     name: "nop",
-    about: "requests that do nothing, one or many a call, and forced into workers",
+    about: "requests that do nothing, one or many a call, and with IOSQE_ASYNC",
     method: "A ring with SINGLE_ISSUER and DEFER_TASKRUN submits a batch of NOPs and waits for all \
-             of them, again and again, through the crate; b1 and b32 are batches of 1 and 32. 'async' sets IOSQE_ASYNC, which \
-             sends each through a worker. Latencies are those of a batch. The limit is a plain system call (getppid).",
+             of them, again and again, through the crate; b1 and b32 are batches of 1 and 32. 'async' sets IOSQE_ASYNC: \
+             the request may be handed to a worker, as the kernel and inline=never do. Latencies are those of a batch. \
+             The limit is a plain system call (getppid).",
     unit: "NOPs/s",
     ratios: &[
         RatioDef::value("nop.b1_user_vs_kernel", "user-b1", "kernel-b1"),

@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::place::Desk;
 use crate::Job;
+use anyring_suite::place::Desk;
 
 const BLOCKS: u64 = 4096;
 const BLOCK_SIZE: u64 = 4096;

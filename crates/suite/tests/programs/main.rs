@@ -10,15 +10,14 @@
 mod fio;
 mod mariadb;
 mod node;
-mod place;
 mod plocate;
 mod qemu;
 mod stress_ng;
 
 use std::process::ExitCode;
 
+use anyring_suite::place::{Desk, Place};
 use libtest_mimic::{Arguments, Failed, Trial};
-use place::{Desk, Place};
 
 /// What a job does at its desk; it fails with a message.
 type Work = Box<dyn Fn(&Desk) -> Result<(), String> + Send>;

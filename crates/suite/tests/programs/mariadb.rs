@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use anyring_suite::process::{read_end, Ended, Group};
 use std::path::PathBuf;
 
-use crate::place::Desk;
 use crate::Job;
+use anyring_suite::place::Desk;
 
 const ROWS: u64 = 100_000;
 const BATCHES: u64 = 10;

@@ -5,8 +5,8 @@ use std::process::Command;
 
 use anyring_suite::places;
 
-use crate::place::Desk;
 use crate::Job;
+use anyring_suite::place::Desk;
 
 /// The job's name.
 pub const NAME: &str = "node";

@@ -3,8 +3,8 @@
 use std::fs;
 use std::process::Command;
 
-use crate::place::Desk;
 use crate::Job;
+use anyring_suite::place::Desk;
 
 const FILES: usize = 2000;
 const LIMIT_SECONDS: u64 = 30;

@@ -5,8 +5,8 @@ use std::io::Write;
 
 use anyring_suite::process::Outcome;
 
-use crate::place::Desk;
 use crate::Job;
+use anyring_suite::place::Desk;
 
 const IMAGE_BYTES: u64 = 32 << 20;
 const REQUESTS: u64 = 2000;

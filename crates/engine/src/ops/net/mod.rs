@@ -3,6 +3,7 @@
 pub mod bind;
 pub mod command;
 pub mod connect;
+pub mod leftover;
 pub mod msg;
 pub mod shots;
 pub mod socket;

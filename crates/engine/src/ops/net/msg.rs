@@ -1,5 +1,6 @@
 //! SENDMSG and RECVMSG, and what SENDMSG_ZC shares with them.
 
+use super::leftover;
 use super::socket::{has_more, is_stream};
 use super::transfer::{
     check_multishot, dontwait, without_buffer, MSG_DONTWAIT, MSG_NOSIGNAL, MSG_WAITALL,
@@ -193,8 +194,7 @@ pub fn issue(req: &mut Req, ctx: &mut Ctx<'_>) -> Issue {
                 }
                 let (done, send) = (m.done, m.send);
                 req.failed |= whole && done < wanted;
-                let more =
-                    !send && done == wanted && done > 0 && is_stream(socket) && has_more(socket);
+                let more = !send && done == wanted && done > 0 && leftover::asked(ctx, socket);
                 return Issue::Done(done as i32, if more { cqe::F_SOCK_NONEMPTY } else { 0 });
             }
             Err(Errno::AGAIN) if m.flags & MSG_DONTWAIT == 0 && !req.stubborn => {

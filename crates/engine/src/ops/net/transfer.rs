@@ -4,13 +4,13 @@
 //! fails, the stream ends or its total is reached. A bundle fills or empties several buffers of a ring with one call
 //! and one CQE, whose flags name the first of them.
 //!
-//! A multishot that was woken by an edge and then got less than it asked for has emptied its TCP socket: what
-//! comes later, data or the end, is another edge. So it need not ask again only to be told EAGAIN. It asks where the edge
+//! A multishot that was woken by an edge and then got less than it asked for, or was told that nothing is left, has
+//! emptied its TCP socket: what comes later, data or the end, is another edge. So it need not ask again only to be told EAGAIN. It asks where the edge
 //! already told of the end, of an error or of urgent data, at which a receive stops short.
 
 use super::connect::read_address;
 use super::zerocopy::{self, Zerocopy};
-use super::{socket, Ctx, Issue, Op, OpDef};
+use super::{leftover, socket, Ctx, Issue, Op, OpDef};
 use super::{RECVSEND_BUNDLE, RECVSEND_POLL_FIRST, RECV_MULTISHOT, SEND_VECTORIZED};
 use crate::host::rw::{Iovec, Msghdr};
 use crate::host::{nr, poll};
@@ -250,8 +250,11 @@ fn transferred(req: &mut Req, ctx: &mut Ctx<'_>, wanted: usize) -> Issue {
         }
         return Issue::Done(done as i32, 0);
     }
-    let more =
-        done == wanted && socket::has_more(socket) || socket::tells_end(socket, done, wanted);
+    let more = match done == wanted {
+        true if t.multishot => socket::has_more(socket),
+        true => leftover::asked(ctx, socket),
+        false => socket::tells_end(socket, done, wanted),
+    };
     let flags = if more { cqe::F_SOCK_NONEMPTY } else { 0 };
     if let Some(total) = &mut t.total {
         // Beyond what a signed integer holds, the first result is the last.
@@ -263,7 +266,7 @@ fn transferred(req: &mut Req, ctx: &mut Ctx<'_>, wanted: usize) -> Issue {
     t.done = 0;
     t.posted = true;
     let emptied = plain_edge
-        && done < wanted
+        && (done < wanted || !more)
         && t.flags == 0
         && *t.tcp.get_or_insert_with(|| socket::is_tcp(socket));
     if emptied {

@@ -1,8 +1,8 @@
 //! SEND_ZC and SENDMSG_ZC: sends whose buffer stays in use until a second CQE, the notification.
 //!
 //! The bytes are copied by the send itself, so the buffer is free as soon as it returns, and the notification follows
-//! the result at once, marked as copied where REPORT_USAGE asks for it: on loopback and for small sends the kernel copies
-//! as well. Once the notification exists, every end of the request has both CQEs.
+//! the result at once, marked as copied where REPORT_USAGE asks for it. docs/ARCHITECTURE.md says why MSG_ZEROCOPY is not
+//! used. Once the notification exists, every end of the request has both CQEs.
 
 use super::socket;
 use super::transfer;

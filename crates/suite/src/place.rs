@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyring_suite::places::{self, Scratch};
-use anyring_suite::process::{self, Outcome};
-use anyring_suite::sandbox::{self, Answer};
-use anyring_suite::stats::Stats;
+use crate::places::{self, Scratch};
+use crate::process::{self, Outcome};
+use crate::sandbox::{self, Answer};
+use crate::stats::Stats;
 
 /// How io_uring is blocked, if it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -99,6 +99,26 @@ impl Desk {
             _ => Command::new(anyring),
         };
         command.args(["run", "--stats"]).arg(self.stats_path()).arg("--").arg(program);
+        command.current_dir(self.scratch.path());
+        Ok(command)
+    }
+
+    /// A command in this place without anyring around it, for a program that brings the crate.
+    pub fn plain_command(&self, program: impl AsRef<OsStr>) -> Result<Command, String> {
+        let mut command = match self.place {
+            Place::Sandbox(answer) => {
+                let mut command = Command::new(places::helper("sandbox")?);
+                command.args(["--io-uring", answer.name(), "--"]).arg(program);
+                command.env("ANYRING_ENGINE", "auto");
+                command
+            }
+            Place::Kernel => {
+                let mut command = Command::new(program);
+                command.env("ANYRING_ENGINE", "kernel");
+                command
+            }
+            Place::Sysctl => Command::new(program),
+        };
         command.current_dir(self.scratch.path());
         Ok(command)
     }
