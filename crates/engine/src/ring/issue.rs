@@ -22,7 +22,8 @@ const SPURIOUS_MAX: u32 = 32;
 fn redirect_sigpipe(task: &Task, req: &Req) {
     let by_worker = req.via == Via::Inline && req.has(sqe::ASYNC);
     let by_other = req.via == Via::Polled && thread::gettid() != task.tid;
-    if (by_worker || by_other) && thread::take_back_sigpipe() && by_other {
+    let taken_back = (by_worker || by_other) && thread::take_back_sigpipe();
+    if taken_back && by_other {
         let _ = thread::tgkill(task.tid, thread::SIGPIPE);
     }
 }
