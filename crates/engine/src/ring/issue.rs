@@ -243,6 +243,10 @@ impl Ring {
             req.stubborn = true;
             return Issue::Worker;
         }
+        if self.is_for_worker(req) {
+            req.tried = false;
+            return Issue::Worker;
+        }
         self.attempt(st, task, req)
     }
 }
