@@ -22,7 +22,11 @@ const SPURIOUS_MAX: u32 = 32;
 fn redirect_sigpipe(task: &Task, req: &Req) {
     let by_worker = req.via == Via::Inline && req.has(sqe::ASYNC);
     let by_other = req.via == Via::Polled && thread::gettid() != task.tid;
-    if (by_worker || by_other) && thread::take_back_sigpipe() && by_other {
+    if !by_worker && !by_other {
+        return;
+    }
+    let raised = thread::take_back_sigpipe();
+    if raised && by_other {
         let _ = thread::tgkill(task.tid, thread::SIGPIPE);
     }
 }
