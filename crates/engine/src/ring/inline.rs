@@ -9,6 +9,7 @@ use crate::ops::{rw, Ctx, Issue, Waits};
 use crate::policy::Inline as Mode;
 use crate::req::{FileRef, Req};
 use crate::task::Task;
+use crate::wq;
 use anyring_uapi::setup::{DEFER_TASKRUN, IOPOLL};
 use anyring_uapi::{op, sqe, Cqe, Sqe};
 use std::sync::Arc;
@@ -36,7 +37,8 @@ impl Ring {
             return self.attempt(st, task, req);
         }
         if self.inline.mode == Mode::Never {
-            let to_worker = req.def.always_async || (req.has(sqe::ASYNC) && !is_pollable(req));
+            let forced = req.has(sqe::ASYNC) && (wq::tries_first(req) || !is_pollable(req));
+            let to_worker = req.def.always_async || forced;
             let closes = req.def.waits == Waits::Close;
             return if to_worker && !closes { Issue::Worker } else { self.attempt(st, task, req) };
         }
