@@ -17,16 +17,6 @@ pub enum Manner {
     Waits,
 }
 
-/// Whether a worker that gets it never waits for a file whose readiness can be waited for: it tries, and leaves the rest to a
-/// poll arm.
-pub fn tries_first(req: &Req) -> bool {
-    const READS: [u8; 4] = [op::READ, op::READV, op::READ_FIXED, op::READV_FIXED];
-    const WRITES: [u8; 4] = [op::WRITE, op::WRITEV, op::WRITE_FIXED, op::WRITEV_FIXED];
-    const TRANSFERS: [u8; 4] = [op::SEND, op::RECV, op::SENDMSG, op::RECVMSG];
-    !req.has(sqe::BUFFER_SELECT)
-        && [READS, WRITES, TRANSFERS].as_flattened().contains(&req.def.code)
-}
-
 /// Of a request that a worker is about to issue.
 pub fn of(item: &WorkItem, req: &Req) -> Manner {
     if req.has(sqe::BUFFER_SELECT) {

@@ -29,7 +29,6 @@ mod tests;
 
 pub use account::{Counts, Stopped};
 pub use item::{Hand, Spare, WorkItem};
-pub use manner::tries_first;
 pub use quiet::Quiet;
 pub use watch::Watch;
 
