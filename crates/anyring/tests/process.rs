@@ -214,8 +214,8 @@ impl Stuck {
         let (from, to) = (self.from.0.as_raw_fd(), self.to.1.as_raw_fd());
         opcode::Splice::new(types::Fd(from), -1, types::Fd(to), -1, 1).build().user_data(1)
     }
-    /// Whether nobody holds the reading end but us.
-    fn is_free(self) -> bool {
+    /// Whether soon nobody holds the reading end but us.
+    fn gets_free(self) -> bool {
         let mut writer = std::fs::File::from(self.from.1);
         drop(self.from.0);
         (0..500).any(|_| {
@@ -238,7 +238,7 @@ fn a_link_timeout_ends_a_splice_that_waits_in_a_worker() {
     done.sort();
     assert_eq!(done[0], (1, -libc::ECANCELED));
     assert!([-libc::EALREADY, -libc::ETIME].contains(&done[1].1), "{done:?}");
-    assert!(stuck.is_free());
+    assert!(stuck.gets_free());
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn workers_that_wait_for_ever_hold_nothing_up() {
         ring.submit().unwrap();
         std::thread::sleep(Duration::from_millis(2));
         drop(ring);
-        assert!(stuck.is_free(), "the ring is gone");
+        assert!(stuck.gets_free(), "the ring is gone");
     }
     for stuck in threads {
         std::thread::scope(|scope| {
@@ -264,7 +264,7 @@ fn workers_that_wait_for_ever_hold_nothing_up() {
                 std::mem::forget(ring);
             });
         });
-        assert!(stuck.is_free(), "the thread is gone");
+        assert!(stuck.gets_free(), "the thread is gone");
     }
 }
 

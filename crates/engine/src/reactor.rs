@@ -165,7 +165,12 @@ fn serve(ring: &Arc<Ring>) {
         return;
     }
     if ring.defers() {
-        ring.tell_task_work(true);
+        // Under the lock under which the owner handles events and clears the flag: it may have been faster.
+        let st = ring.state.lock();
+        let ready = |ep| epoll::ready(ep, epoll::IN).is_ok_and(|events| events != 0);
+        if !st.closed && ring.existing_epfd().is_some_and(ready) {
+            ring.tell_task_work(true);
+        }
         return;
     }
     {

@@ -6,8 +6,8 @@
 //! process how many descriptors it has. A crowd holds its file as long as one member waits, which holds the file by itself.
 //!
 //! When it fires, members are served newest first, as the kernel wakes its waiters, and no more of them than the turn
-//! may serve; the registration is armed again for those that still wait. A member may have come after the event: a
-//! poll looks again before it completes, a retried request finds out by itself.
+//! may serve; the registration is armed again for those that still wait. As in the kernel a poll completes with what the
+//! event said, even if an earlier member has used it up.
 
 use super::pending::{Pending, PollArm};
 use super::state::State;
@@ -36,8 +36,6 @@ struct Crowd {
     live: usize,
     /// Registered events; 0 when its one event has come.
     events: u32,
-    /// It has had more than one member.
-    shared: bool,
 }
 
 /// A ring's crowds.
@@ -58,7 +56,7 @@ impl Crowds {
     fn add(&mut self, fd: OwnedFd, number: i32, events: u32) -> u32 {
         self.last = self.last.wrapping_add(1);
         let (fd, members) = (Arc::new(fd), Vec::new());
-        let crowd = Crowd { fd, number, members, live: 0, events, shared: false };
+        let crowd = Crowd { fd, number, members, live: 0, events };
         self.all.insert(self.last, crowd);
         self.by_number.insert(number, self.last);
         self.last
@@ -110,7 +108,6 @@ impl Ring {
             }
             crowd.members.push(key);
             crowd.live += 1;
-            crowd.shared |= crowd.live > 1;
         }
         let arm = PollArm { crowd: Some(id), ..PollArm::alone(req, events) };
         st.pending.fill(key, Pending::Poll(arm));
@@ -212,20 +209,13 @@ impl Ring {
     }
 
     fn member_ready(self: &Arc<Ring>, st: &mut State, key: Key, id: u32, revents: u32) {
-        let looks_again = st.crowds.all.get(&id).is_some_and(|crowd| crowd.shared);
         let Some(arm) = is_member(st, key, id) else { return };
         if !matches!(arm.req.op, Op::Poll(_)) && !arm.is_orphan() {
             return self.retry_ready(st, key, revents);
         }
-        let wanted = arm.events | epoll::ERR | epoll::HUP;
-        let seen = match looks_again {
-            true => epoll::ready(arm.fd(), arm.events).unwrap_or(revents),
-            false => revents,
-        };
-        let res = match (arm.is_orphan(), seen & wanted) {
-            (true, _) => Errno::CANCELED.res(),
-            (false, 0) => return,
-            (false, seen) => seen as i32,
+        let res = match arm.is_orphan() {
+            true => Errno::CANCELED.res(),
+            false => (revents & (arm.events | epoll::ERR | epoll::HUP)) as i32,
         };
         if let Some(mut arm) = self.take_poll(st, key) {
             arm.req.via = Via::Polled;

@@ -36,7 +36,9 @@ impl Ring {
             return self.attempt(st, task, req);
         }
         if self.inline.mode == Mode::Never {
-            let to_worker = req.def.always_async || (req.has(sqe::ASYNC) && !is_pollable(req));
+            let to_worker = req.def.always_async
+                || self.is_for_worker(req)
+                || (req.has(sqe::ASYNC) && !is_pollable(req));
             let closes = req.def.waits == Waits::Close;
             return if to_worker && !closes { Issue::Worker } else { self.attempt(st, task, req) };
         }
@@ -60,6 +62,16 @@ impl Ring {
             Waits::Unknown => Issue::Worker,
             _ => self.bold_attempt(st, task, req),
         }
+    }
+
+    /// A socket's transfer whose every attempt is a worker's: with `inline=never`, IOSQE_ASYNC means that, as in the kernel.
+    /// Not where a buffer is to be picked, which is the ring's business.
+    pub fn is_for_worker(&self, req: &Req) -> bool {
+        self.inline.mode == Mode::Never
+            && req.has(sqe::ASYNC)
+            && !req.multishot
+            && !req.has(sqe::BUFFER_SELECT)
+            && matches!(req.def.code, op::SEND | op::RECV | op::SENDMSG | op::RECVMSG)
     }
 
     /// The blocking form in the submitting call, if it is not expected to wait; else the other form, if it has one.

@@ -22,7 +22,8 @@ const SPURIOUS_MAX: u32 = 32;
 fn redirect_sigpipe(task: &Task, req: &Req) {
     let by_worker = req.via == Via::Inline && req.has(sqe::ASYNC);
     let by_other = req.via == Via::Polled && thread::gettid() != task.tid;
-    if (by_worker || by_other) && thread::take_back_sigpipe() && by_other {
+    let taken_back = (by_worker || by_other) && thread::take_back_sigpipe();
+    if taken_back && by_other {
         let _ = thread::tgkill(task.tid, thread::SIGPIPE);
     }
 }
@@ -240,6 +241,10 @@ impl Ring {
         req.via = Via::Polled;
         if tries > SPURIOUS_MAX && !req.multishot {
             req.stubborn = true;
+            return Issue::Worker;
+        }
+        if self.is_for_worker(req) {
+            req.tried = false;
             return Issue::Worker;
         }
         self.attempt(st, task, req)
