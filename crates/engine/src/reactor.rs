@@ -185,6 +185,13 @@ fn serve(ring: &Arc<Ring>) {
 }
 
 impl Ring {
+    /// Whether a thread may leave without a word: nothing waits, or only direct transfers do and the reactor will look
+    /// after the ring at its next tick anyway.
+    #[inline]
+    pub fn may_be_left(&self) -> bool {
+        !self.has_waiting() || (!self.has_armed() && self.left.load(Ordering::SeqCst) == LEFT)
+    }
+
     /// Called when a thread leaves the ring: while requests wait for events, the reactor is told to look after them.
     pub fn attend(self: &Arc<Ring>) {
         if !self.has_waiting()

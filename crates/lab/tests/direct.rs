@@ -177,3 +177,25 @@ fn another_threads_completion_ends_a_nap() {
         });
     }
 }
+
+/// A ring whose thread used to wait, and now only watches the completion queue.
+#[test]
+fn a_program_that_only_watches_sees_its_completions() {
+    let place = place();
+    let mut ring = ring(&Arc::new(User::new("").unwrap()), 64, 0);
+    for _ in 0..20 {
+        (0..4).for_each(|i| ring.push(place.read(i)));
+        collect(&mut ring, 4);
+    }
+    for _ in 0..20 {
+        (0..4).for_each(|i| ring.push(place.read(i)));
+        ring.submit_and_wait(0).unwrap();
+        let (mut seen, mut cqes, start) = (0, Vec::new(), std::time::Instant::now());
+        while seen < 4 {
+            ring.reap(&mut cqes);
+            seen += cqes.len();
+            assert!(start.elapsed().as_secs() < 10, "{seen} of 4");
+            std::thread::yield_now();
+        }
+    }
+}

@@ -64,7 +64,7 @@ impl Ring {
         st.holder = 0;
         let submitted = submitted?;
         let waits = e.flags & GETEVENTS != 0 && submitted == e.to_submit;
-        let over = if waits { self.is_satisfied(&st, caller, e, end) } else { !self.has_waiting() };
+        let over = if waits { self.is_satisfied(&st, caller, e, end) } else { self.may_be_left() };
         if over {
             return Ok(submitted);
         }
