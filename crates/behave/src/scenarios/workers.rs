@@ -107,7 +107,9 @@ fn iowq_affinity_holds(cx: &mut Cx) {
     blocked_opens(&r, &dir, 1);
     cx.say("set to CPU 0", res(r.reg(register::IOWQ_AFF, leak(1u64), 8)));
     blocked_opens(&r, &dir, 1);
-    cx.say("workers", format!("{:?}", workers()));
+    let on_cpu_0 = workers().iter().filter(|cpus| *cpus == "0").count();
+    cx.say("workers", workers().len());
+    cx.say("of these on CPU 0 alone", on_cpu_0);
     let open = || std::fs::OpenOptions::new().read(true).write(true).open(dir.join("fifo"));
     let reader = open().expect("open");
     cx.say("opened", r.collect(2).iter().filter(|c| c.res >= 0).count());

@@ -16,6 +16,7 @@ pub mod mem;
 pub mod poll;
 mod raw;
 pub mod rw;
+pub mod signals;
 pub mod thread;
 pub mod time;
 pub mod user;

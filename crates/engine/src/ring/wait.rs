@@ -6,6 +6,7 @@
 
 use super::Ring;
 use crate::host::poll::{self as epoll, Event};
+use crate::host::signals;
 use crate::host::time::{now_ns, Clock};
 use crate::host::user;
 use crate::limits::EVENTS_BATCH;
@@ -70,6 +71,9 @@ impl Ring {
         }
         if self.cq.lock().tail().wrapping_sub(self.mem.cq_head()) >= min {
             return Ok(());
+        }
+        if let Ok(Some(mask)) = mask_of(wait) {
+            signals::drop_ignored(mask);
         }
         let mut any = false;
         let result = loop {
