@@ -14,8 +14,14 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{mpsc, Mutex, MutexGuard};
 use std::time::Duration;
+
+/// One test at a time: they share an engine, which remembers the mounts of one namespace, and one test has its own.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
 
 /// Ends the process unless it is dropped in time, after `free` has let go who is held.
 struct Watchdog(#[allow(dead_code)] mpsc::Sender<()>);
@@ -98,6 +104,7 @@ fn served_by_the_submitter(ring: &mut IoUring, server: &Fuse, entry: squeue::Ent
 
 #[test]
 fn a_fuse_server_may_be_the_submitter() {
+    let _alone = alone();
     let folder = Folder::new("fuse");
     for &backend in backends() {
         // Mounts are this thread's own.
@@ -193,6 +200,7 @@ impl Gate {
 /// Somebody looks at every open of a local file, and takes his time.
 #[test]
 fn a_slow_file_holds_a_submitter_once() {
+    let _alone = alone();
     let folder = Folder::new("slow");
     let path = folder.0.join("file");
     std::fs::write(&path, b"x").unwrap();

@@ -10,6 +10,9 @@
 //!
 //! `inline=never` asks nothing, and sends these to workers; `inline=always` does not ask the second question.
 //!
+//! Mounts are remembered of one namespace at a time. Where threads of different ones submit in turns, what was learned is
+//! lost at each turn, and a slow filesystem may hold its submitter again.
+//!
 //! What the first question cannot see: a symbolic link that leads through another process's /proc/PID/root, and a
 //! descriptor that is closed while it stands for a file of a mount that this process has never seen.
 
