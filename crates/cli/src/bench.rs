@@ -50,6 +50,9 @@ pub fn bench(request: &Bench) -> Result<(), Failure> {
         list();
         return Ok(());
     }
+    for path in [&request.json, &request.html, &request.markdown].into_iter().flatten() {
+        check_writable(path)?;
+    }
     let machine = Machine::read(&request.dir);
     println!("{}", machine.line());
     if let Some(warning) = machine.warning() {
@@ -90,13 +93,19 @@ fn run_all(request: &Bench, outcomes: &mut Vec<Outcome>) -> Result<(), Failure> 
             Err(error) => return Err(Failure::own(error.to_string())),
         }
         if stop::asked() {
-            return Err(Failure { message: "stopped; kept what was finished".into(), code: 130 });
+            let kept = if outcomes.is_empty() { "nothing" } else { "kept what" };
+            return Err(Failure { message: format!("stopped; {kept} was finished"), code: 130 });
         }
     }
     Ok(())
 }
 
+/// Writes what was asked for, if there is anything to tell. One that cannot be written does not keep the others from it.
 fn write_reports(request: &Bench, outcomes: &[Outcome], machine: &Machine) -> Result<(), Failure> {
+    if outcomes.is_empty() {
+        return Ok(());
+    }
+    let mut result = Ok(());
     if let Some(path) = &request.json {
         let mut all: Vec<_> =
             outcomes.iter().map(|outcome| report::json::outcome(outcome, machine)).collect();
@@ -104,17 +113,18 @@ fn write_reports(request: &Bench, outcomes: &[Outcome], machine: &Machine) -> Re
             ("all", _) | (_, 0) => serde_json::Value::Array(all),
             _ => all.remove(0),
         };
-        write(path, &format!("{value:#}\n"))?;
+        result = result.and(write(path, &format!("{value:#}\n")));
     }
     if let Some(path) = &request.html {
         let options = options(request);
         let about = report::html::About { machine, options: &options };
-        write(path, &report::html::page(outcomes, &about))?;
+        result = result.and(write(path, &report::html::page(outcomes, &about)));
     }
     if let Some(path) = &request.markdown {
-        write(path, &report::markdown::page(outcomes, machine, &options(request)))?;
+        let page = report::markdown::page(outcomes, machine, &options(request));
+        result = result.and(write(path, &page));
     }
-    Ok(())
+    result
 }
 
 /// The options that make a run what it is, to repeat it.
@@ -124,7 +134,21 @@ fn options(request: &Bench) -> String {
     format!("{quick}{runs}")
 }
 
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::own(format!("cannot write {}: {error}", path.display()))
+}
+
+/// Told before the measuring rather than after it. What is there stays as it is.
+fn check_writable(path: &Path) -> Result<(), Failure> {
+    let is_there = path.exists();
+    let opened = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    opened.map_err(|error| cannot_write(path, &error))?;
+    if !is_there {
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
+}
+
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, text)
-        .map_err(|error| Failure::own(format!("cannot write {}: {error}", path.display())))
+    std::fs::write(path, text).map_err(|error| cannot_write(path, &error))
 }

@@ -118,3 +118,17 @@ fn a_folder_that_is_not_there() {
     );
     assert_eq!(text.lines().count(), 1);
 }
+
+/// Before anything is measured, and without a trace.
+#[test]
+fn a_report_that_cannot_be_written_is_refused_at_once() {
+    let folder = Folder::new("bench-unwritable");
+    let (missing, html) = (folder.file("none/r.json"), folder.file("r.html"));
+    let mut command = anyring(&["bench", "nop", "--quick", "--runs", "1"]);
+    let output = command.args(["--html", &html, "--json", &missing]).output().unwrap();
+    assert_eq!(output.status.code(), Some(125), "{output:?}");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("cannot write") && told.contains("none/r.json"), "{told}");
+    assert_eq!(stdout(&output), "");
+    assert!(!PathBuf::from(&html).exists());
+}
