@@ -14,8 +14,7 @@ const NUMBERS: usize = 8;
 /// See the module's description.
 #[derive(Default)]
 pub struct Hints {
-    /// Numbers + 1; 0 for none.
-    numbers: [i32; NUMBERS],
+    numbers: [Option<i32>; NUMBERS],
     /// Device and inode of each.
     inodes: [(u64, u64); NUMBERS],
     next: usize,
@@ -26,7 +25,7 @@ impl Hints {
     #[inline]
     pub fn is_direct(&self, file: &FileRef) -> bool {
         match file {
-            FileRef::Plain(number) => self.numbers.contains(&(number + 1)),
+            FileRef::Plain(number) => self.numbers.contains(&Some(*number)),
             FileRef::Fixed(file) => file.direct.load(Ordering::Relaxed),
             _ => false,
         }
@@ -36,7 +35,7 @@ impl Hints {
         match file {
             FileRef::Plain(number) => {
                 self.forget(file);
-                self.numbers[self.next] = number + 1;
+                self.numbers[self.next] = Some(*number);
                 self.inodes[self.next] = (stat.dev, stat.ino);
                 self.next = (self.next + 1) % NUMBERS;
             }
@@ -47,14 +46,14 @@ impl Hints {
     /// Device and inode of a number when it was learnt.
     pub fn inode(&self, file: &FileRef) -> Option<(u64, u64)> {
         let FileRef::Plain(number) = file else { return None };
-        let at = self.numbers.iter().position(|n| *n == number + 1)?;
+        let at = self.numbers.iter().position(|n| *n == Some(*number))?;
         Some(self.inodes[at])
     }
     /// It may not be any more.
     pub fn forget(&mut self, file: &FileRef) {
         match file {
             FileRef::Plain(number) => {
-                self.numbers.iter_mut().filter(|n| **n == number + 1).for_each(|n| *n = 0);
+                self.numbers.iter_mut().filter(|n| **n == Some(*number)).for_each(|n| *n = None);
             }
             FileRef::Fixed(file) => file.direct.store(false, Ordering::Relaxed),
             _ => {}
@@ -75,5 +74,15 @@ mod tests {
         assert!((1..9).all(|n| hints.is_direct(&FileRef::Plain(n))));
         hints.forget(&FileRef::Plain(4));
         assert!(!hints.is_direct(&FileRef::Plain(4)));
+    }
+
+    #[test]
+    fn any_number_may_be_asked_for() {
+        let mut hints = Hints::default();
+        for number in [i32::MAX, i32::MIN, -1] {
+            assert!(!hints.is_direct(&FileRef::Plain(number)));
+            assert_eq!(hints.inode(&FileRef::Plain(number)), None);
+            hints.forget(&FileRef::Plain(number));
+        }
     }
 }
