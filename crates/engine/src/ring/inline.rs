@@ -114,17 +114,20 @@ impl Ring {
         }
         let Some(res) = rw::read_at_once(sqe) else { return false };
         st.turn.interrupt();
-        let count = &mut st.counts[op::READ as usize];
-        count.submitted += 1;
-        count.inline += 1;
-        count.posted += 1;
+        st.counts[op::READ as usize].over_at_once(1);
         let cqe = Cqe { user_data: sqe.user_data, res, flags: 0 };
-        if sqe.flags & sqe::ASYNC != 0 {
+        self.post_at_its_place(st, cqe, sqe.flags & sqe::ASYNC != 0);
+        true
+    }
+
+    /// Posts the CQE of a request that is over: where a worker's would be if the program `offloaded` it.
+    #[inline]
+    pub fn post_at_its_place(&self, st: &mut State, cqe: Cqe, offloaded: bool) {
+        if offloaded {
             self.post_as_worker(st, cqe);
         } else {
             self.stage(st, cqe, false);
         }
-        true
     }
 
     /// Posts the CQE of a request that the program expects to be a worker's, as if it were: on a DEFER_TASKRUN ring that
@@ -157,7 +160,7 @@ impl Ring {
         if self.inline.mode == Mode::Never || req.flags & COMPANY != 0 || req.creds.is_some() {
             return false;
         }
-        if !st.chain.is_empty() || st.drain_next || !st.drain.is_empty() {
+        if !st.is_unattached() {
             return false;
         }
         self.freshen(st);

@@ -45,6 +45,16 @@ pub struct OpCount {
     pub aio: u64,
 }
 
+impl OpCount {
+    /// Requests that were over when their SQEs were taken.
+    #[inline]
+    pub fn over_at_once(&mut self, requests: u32) {
+        self.submitted += u64::from(requests);
+        self.inline += u64::from(requests);
+        self.posted += u64::from(requests);
+    }
+}
+
 /// See the module's description.
 pub struct State {
     /// The thread that holds the lock, in a call that said so; 0 in all others. Never left behind.
@@ -114,13 +124,16 @@ pub struct State {
 }
 
 impl State {
-    /// An SQE without flags is not affected by the ones before it.
+    /// No SQE before the next one holds it back or takes it into its chain.
+    #[inline]
+    pub fn is_unattached(&self) -> bool {
+        self.chain.is_empty() && self.drain.is_empty() && !self.drain_next
+    }
+
+    /// An SQE without flags is not affected by the ones before it, nor restricted.
     #[inline]
     pub fn is_plain(&self) -> bool {
-        self.chain.is_empty()
-            && self.drain.is_empty()
-            && !self.drain_next
-            && !self.restrictions.is_active()
+        self.is_unattached() && !self.restrictions.is_active()
     }
 
     /// A fresh ring's.

@@ -63,19 +63,11 @@ impl Ring {
         let (from, wanted) = (st.sq_head, Bare { opcode: op::NOP, ignored });
         let end =
             self.mem.take_bare(from, from.wrapping_add(most), wanted, |user_data, offloaded| {
-                let cqe = Cqe { user_data, res: 0, flags: 0 };
-                if offloaded {
-                    self.post_as_worker(st, cqe);
-                } else {
-                    self.stage(st, cqe, false);
-                }
+                self.post_at_its_place(st, Cqe { user_data, res: 0, flags: 0 }, offloaded);
             });
         st.sq_head = end;
         let taken = end.wrapping_sub(from);
-        let count = &mut st.counts[op::NOP as usize];
-        count.submitted += u64::from(taken);
-        count.inline += u64::from(taken);
-        count.posted += u64::from(taken);
+        st.counts[op::NOP as usize].over_at_once(taken);
         taken
     }
 
